@@ -7,7 +7,7 @@ use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeIn
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
 use bochner_ops::{
-    BoxError, Mode, Operation, PackedAffine, Slot, dropout_mask, given, slices, slots,
+    BoxError, CrossEntropy, Mode, Operation, PackedAffine, Slot, dropout_mask, given, slices, slots,
 };
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Tape, Tensor};
@@ -145,6 +145,19 @@ impl<E: Element> WordEmbedding<E> {
         x: Sequences<E, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, Error> {
         Ok(self.table.logits(x)?)
+    }
+
+    /// The mean cross-entropy of these logits for some rows of them, which are not held:
+    /// [`bochner_nn::Embedding::cross_entropy`].
+    ///
+    /// # Errors
+    /// [`Error::Nn`] for another width, and a row or a label that is not there.
+    pub fn cross_entropy<T: Tape<E, Cpu>>(
+        &self,
+        x: Sequences<E, T>,
+        loss: CrossEntropy,
+    ) -> Result<Tensor<(), E, Cpu, T>, Error> {
+        Ok(self.table.cross_entropy(x, loss)?)
     }
 
     /// Writes the vectors of one word each, all at one position, `[B, width]`, without dropout.

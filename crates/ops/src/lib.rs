@@ -57,7 +57,7 @@
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
 //! | `spiking_neuron` | [`SpikingNeuron`]: spikes over steps of time |
 //! | `mean` | [`MeanOverTime`], [`check_lengths`] |
-//! | `loss` | [`CrossEntropy`], [`SquaredError`], [`Rows`] |
+//! | `loss` | [`CrossEntropy`], [`LinearCrossEntropy`], [`SquaredError`], [`Rows`] |
 //! | `optim` | [`AdamRule`], [`AdamConfig`], [`Sgd`], [`clip_by_norm`], [`Schedule`] |
 //! | [`rows`] | work over the rows of a matrix, in blocks and with fixed sums |
 
@@ -85,7 +85,7 @@ pub use embedding::{lookup, lookup_vjp};
 pub use feed_forward::{FeedForward, HiddenLayer, PackedFeedForward};
 pub use layer_norm::{LayerNorm, Normalised, ResidualNorm};
 pub use log_softmax::log_softmax;
-pub use loss::{CrossEntropy, Rows, SquaredError};
+pub use loss::{CrossEntropy, LinearCrossEntropy, Rows, SquaredError};
 pub use mean::{MeanOverTime, check_lengths};
 pub use mode::Mode;
 pub use ndarray;

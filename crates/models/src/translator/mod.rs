@@ -12,7 +12,7 @@ pub use text::TextTranslator;
 use crate::Error;
 use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
-use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
+use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, Sequences};
 use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, Variant};
 use bochner_nn::{Element, Parameters};
@@ -222,6 +222,22 @@ impl<E: Element> Translator<E> {
         lengths: [&[usize]; 2],
         pass: Pass,
     ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let decoded = self.vectors(source, target, lengths, pass)?;
+        Ok(Attention {
+            output: self.embedding.logits(decoded.output)?,
+            penalty: decoded.penalty,
+        })
+    }
+
+    /// What [`apply`](Self::apply) makes logits of, `[B, T, width]`.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    fn vectors<T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        source: Tensor<(usize, usize), usize, Cpu, T>,
+        target: Tensor<(usize, usize), usize, Cpu>,
+        lengths: [&[usize]; 2],
+        pass: Pass,
+    ) -> Result<Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>, Error> {
         let shapes = [*source.shape(), *target.shape()];
         for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
             check_lengths(lengths, batch, time)?;
@@ -237,7 +253,7 @@ impl<E: Element> Translator<E> {
         let decoded = self.decoder.apply(y, encoded.output, masks, second)?;
         let penalty = encoded.penalty.try_add(decoded.penalty);
         Ok(Attention {
-            output: self.embedding.logits(decoded.output)?,
+            output: decoded.output,
             penalty: penalty.map_err(bochner_nn::Error::from)?,
         })
     }

@@ -2,10 +2,10 @@
 
 use super::{Translator, TranslatorConfig};
 use crate::Error;
+use crate::encoder::Sequences;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Pass};
-use bochner_nn::classification_loss;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::CrossEntropy;
 use bochner_text::{
@@ -184,12 +184,9 @@ impl training::Task for Task {
     type Config = TranslatorConfig;
     /// The places of the pairs.
     type Batch = Vec<usize>;
-    /// The logits with the penalty, and the rows that count with their tokens.
+    /// What logits are made of with the penalty, and the rows that count with their tokens.
     type Output = (
-        Attention<
-            Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
-            Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
-        >,
+        Attention<Sequences<f32, OwnedTape<f32, Cpu>>, Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>>,
         Vec<(usize, usize)>,
     );
 
@@ -262,26 +259,26 @@ impl training::Task for Task {
         let lengths = [&read.source.lengths[..], &read.target.lengths[..]];
         let (source, target) = (tensor(&read.source)?, tensor(&read.target)?);
         let pass = model.training(seed);
-        let translated = model.apply(source.trace(gradients), target, lengths, pass)?;
-        Ok((translated, read.labelled))
+        let decoded = model.vectors(source.trace(gradients), target, lengths, pass)?;
+        Ok((decoded, read.labelled))
     }
 
     fn objective(
         &self,
         model: &Translator<f32>,
         batch: &Vec<usize>,
-        (translated, labelled): Self::Output,
+        (decoded, labelled): Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let penalty = f64::from(translated.penalty.array());
+        let penalty = f64::from(decoded.penalty.array());
         let share = model.penalty()?.share(batch.len(), part, self.pairs.len());
-        let weighted = translated.penalty.try_mul(share as f32);
+        let weighted = decoded.penalty.try_mul(share as f32);
         let weighted = weighted.map_err(device_error)?;
         let loss = CrossEntropy {
             labelled,
             smoothing: self.smoothing,
         };
-        let error = classification_loss(translated.output, loss)?;
+        let error = model.embedding.cross_entropy(decoded.output, loss)?;
         Ok(Objective {
             error: f64::from(error.array()),
             loss: error.try_add(weighted).map_err(device_error)?,

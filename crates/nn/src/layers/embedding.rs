@@ -5,12 +5,17 @@ use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::{Element, Error};
 use bochner_numerics::{argument, standard_normal};
 use bochner_ops::rows::add;
-use bochner_ops::{PackedAffine, Slot, affine, affine_vjp, filled, lookup, lookup_vjp};
+use bochner_ops::{
+    CrossEntropy, LinearCrossEntropy, Operation, PackedAffine, Slot, affine, affine_vjp, filled,
+    lookup, lookup_vjp,
+};
 use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{
-    Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
+    Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFrom, TensorFromVec, UniqueId,
+    ZerosTensor,
 };
 use dfdx::tensor_ops::ReshapeTo;
+use ndarray::ArrayView2;
 use rand::RngCore;
 use std::sync::Arc;
 
@@ -168,6 +173,64 @@ impl<E: Element> Embedding<E> {
         Ok(y.put_tape(tape))
     }
 
+    /// The mean cross-entropy of the [logits](Self::logits) of some rows of `x`, `[B T, width]`, as one operation on the
+    /// tape that does not hold the logits: [`LinearCrossEntropy`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for another width, a row or a label that is not there, or nothing to classify.
+    ///
+    /// ```
+    /// use bochner_nn::Embedding;
+    /// use bochner_numerics::Seed;
+    /// use bochner_ops::CrossEntropy;
+    /// use dfdx::prelude::*;
+    ///
+    /// let device = Cpu::default();
+    /// let table: Embedding<f64> = Embedding::try_new(&device, 3, 2, &mut Seed::new(1).stream("table"))?;
+    /// let x = device.tensor_from_vec(vec![0.0, 0.0], (1, 1, 2));
+    /// let loss = CrossEntropy { labelled: vec![(0, 2)], smoothing: 0.1 };
+    /// let loss = table.cross_entropy(x.leaky_trace(), loss)?;
+    /// assert!((loss.array() - 3.0_f64.ln()).abs() < 1e-12);
+    /// # Ok::<(), bochner_nn::Error>(())
+    /// ```
+    pub fn cross_entropy<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        x: Tensor<(B, Q, usize), E, Cpu, T>,
+        loss: CrossEntropy,
+    ) -> Result<Tensor<(), E, Cpu, T>, Error> {
+        let [batch, time, width] = x.shape().concrete();
+        argument::shape("x", &[batch, time, self.width], &[batch, time, width])?;
+        argument::not_empty("x", &[batch, time])?;
+        let (rows, words) = (batch * time, self.words);
+        let operation = LinearCrossEntropy(loss);
+        Operation::<E>::output_shapes(&operation, &[&[rows, width], &[words, width]])?;
+        // Brings a permuted tensor into row-major order.
+        let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
+        let vectors = x.as_vec();
+        let of = |values, rows| ArrayView2::from_shape((rows, width), values);
+        let inputs = [of(&vectors, rows), of(&self.values, words)];
+        let inputs = inputs.map(|input| input.expect("a row for each word").into_dyn());
+        let mut value = Vec::new();
+        let saved = operation.forward(&inputs, vec![Slot::new(&mut value, 1)]);
+        let [dx, dtable] = saved.map_err(|source| Error::Operation {
+            operation: "LinearCrossEntropy",
+            source,
+        })?;
+        let y = x.device().try_tensor(value[0])?;
+        if T::OWNS_TAPE {
+            let (key, x, result) = (self.key.ghost(), x.ghost(), y.ghost());
+            tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
+                let dloss = gradients.get_or_alloc_mut(&result)?[0];
+                add_scaled(gradients.get_or_alloc_mut(&x)?, dloss, &dx);
+                let (gradient, marks) = table(gradients.get_or_alloc_mut(&key)?, (words, width));
+                add_scaled(gradient, dloss, &dtable);
+                marks.fill(E::one());
+                Ok(())
+            });
+        }
+        Ok(y.put_tape(tape))
+    }
+
     /// The map to the products with all rows as it stands, packed once for many calls: for inference.
     pub fn packed(&self) -> PackedAffine<E> {
         PackedAffine::new(&self.values, self.words, None)
@@ -193,6 +256,13 @@ impl<E: Element> Embedding<E> {
     ) -> Result<(&'g mut [E], &'g mut [E]), Error> {
         let gradient = gradients.get_or_alloc_mut(&self.key)?;
         Ok(table(gradient, (self.words, self.width)))
+    }
+}
+
+/// Adds multiples to as many numbers.
+fn add_scaled<E: Element>(to: &mut [E], factor: E, values: &[E]) {
+    for (to, &value) in to.iter_mut().zip(values) {
+        *to += factor * value;
     }
 }
 

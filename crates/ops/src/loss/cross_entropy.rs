@@ -59,7 +59,7 @@ impl CrossEntropy {
     }
 
     /// The loss of a row, and what its gradient needs.
-    fn of_row<T: Real>(&self, row: &[T], label: usize) -> (f64, Saved<T>) {
+    pub(super) fn of_row<T: Real>(&self, row: &[T], label: usize) -> (f64, Saved<T>) {
         let (largest, total) = largest_and_total(row);
         let below = |x: T| largest.as_f64() - x.as_f64();
         let mut loss = total.ln() + (1.0 - self.smoothing) * below(row[label]);
@@ -70,7 +70,30 @@ impl CrossEntropy {
         (loss, Saved { largest, total })
     }
 
-    fn check(&self, (rows, classes): (usize, usize)) -> Result<(), ArgumentError> {
+    /// Replaces a row of logits by the gradient of its losses for some labels, each of which counts `share`.
+    pub(super) fn pull_back<T: Real>(
+        &self,
+        row: &mut [T],
+        Saved { largest, total }: Saved<T>,
+        labels: &[usize],
+        share: f64,
+    ) {
+        for x in &mut *row {
+            *x -= largest;
+        }
+        exp_in_place(row);
+        let of_all = share * labels.len() as f64;
+        let factor = T::of(of_all / total);
+        let each = T::of(of_all * self.smoothing / row.len() as f64);
+        for x in &mut *row {
+            *x = *x * factor - each;
+        }
+        for &label in labels {
+            row[label] -= T::of(share * (1.0 - self.smoothing));
+        }
+    }
+
+    pub(super) fn check(&self, (rows, classes): (usize, usize)) -> Result<(), ArgumentError> {
         let spread = self.smoothing;
         argument::in_range(
             (0.0..=1.0).contains(&spread),
@@ -86,7 +109,7 @@ impl CrossEntropy {
     }
 
     /// What each row counts.
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         1.0 / self.labelled.len().max(1) as f64
     }
 }
@@ -100,7 +123,7 @@ pub struct Saved<T> {
 }
 
 /// How many rows a thread takes at a time.
-fn rows_at_a_time(classes: usize) -> usize {
+pub(super) fn rows_at_a_time(classes: usize) -> usize {
     /// Logits that are worth a thread.
     const PIECE: usize = 1 << 13;
     PIECE.div_ceil(classes.max(1))
@@ -155,24 +178,6 @@ impl<T: Real> Operation<T> for CrossEntropy {
             .collect();
         labels.sort_by_key(|&(r, ..)| r);
         let by_row: Vec<_> = labels.chunk_by(|a, b| a.0 == b.0).collect();
-        let of_row = |labels: &[(usize, usize, &Saved<T>)], row: &mut [T]| {
-            let &[(r, _, &Saved { largest, total }), ..] = labels else {
-                return;
-            };
-            for (g, &x) in row.iter_mut().zip(&logits[r * classes..]) {
-                *g = x - largest;
-            }
-            exp_in_place(row);
-            let share_of_all = share * labels.len() as f64;
-            let factor = T::of(share_of_all / total);
-            let each = T::of(share_of_all * self.smoothing / classes as f64);
-            for g in &mut *row {
-                *g = *g * factor - each;
-            }
-            for &(_, label, _) in labels {
-                row[label] -= T::of(share * (1.0 - self.smoothing));
-            }
-        };
         let mut gradient = vec![T::zero(); logits.len()];
         let some = rows_at_a_time(classes);
         parallel::for_each_chunk(&mut gradient, some * classes.max(1), |piece, rows| {
@@ -182,8 +187,11 @@ impl<T: Real> Operation<T> for CrossEntropy {
                 .iter()
                 .take_while(|labels| labels[0].0 < first + some)
             {
-                let at = (labels[0].0 - first) * classes;
-                of_row(labels, &mut rows[at..at + classes]);
+                let (r, _, saved) = labels[0];
+                let row = &mut rows[(r - first) * classes..][..classes];
+                row.copy_from_slice(&logits[r * classes..][..classes]);
+                let labels: Vec<usize> = labels.iter().map(|&(_, label, _)| label).collect();
+                self.pull_back(row, *saved, &labels, share);
             }
         });
         dlogits.put(gradient);

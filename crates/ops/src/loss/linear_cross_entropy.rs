@@ -1,0 +1,191 @@
+//! The loss of a classification whose logits are products with a table.
+
+use super::CrossEntropy;
+use super::cross_entropy::rows_at_a_time;
+use crate::affine::{PackedAffine, affine_vjp};
+use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
+use crate::rows::add;
+use bochner_numerics::{ArgumentError, Buffers, Real, argument, parallel};
+use ndarray::ArrayViewD;
+
+/// [`CrossEntropy`] of the logits $x W^\top$, which are never held all at once: an operation on `x`, `[N, D]`, and
+/// `weight`, `[C, D]`, with one number as its output.
+///
+/// Labelled rows are taken some at a time: their logits become the loss and, in place, its gradient, which is pulled back
+/// to both inputs while it is still near. Rows without a label take no time, and arrays of `[N, C]` no memory, which
+/// are most of both where C is a vocabulary. For training: the forward pass computes the gradients.
+///
+/// ```
+/// use bochner_ops::{CrossEntropy, LinearCrossEntropy, Operation, Slot};
+/// use ndarray::array;
+///
+/// let loss = CrossEntropy { labelled: vec![(0, 1)], smoothing: 0.0 };
+/// let (x, weight) = (array![[1.0, 0.0]].into_dyn(), array![[0.0, 0.0], [0.0, 1.0]].into_dyn());
+/// let mut value = Vec::new();
+/// let output = vec![Slot::new(&mut value, 1)];
+/// LinearCrossEntropy(loss).forward(&[x.view(), weight.view()], output)?;
+/// assert_eq!(value, [2_f64.ln()]);
+/// # Ok::<(), bochner_ops::BoxError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinearCrossEntropy(pub CrossEntropy);
+
+/// The logits that are held at a time.
+const HELD: usize = 1 << 21;
+
+impl<T: Real> Operation<T> for LinearCrossEntropy {
+    /// The gradients along `x` and `weight`.
+    type Saved = [Vec<T>; 2];
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let [x, weight] = given(inputs)?;
+        let (&[rows, width], &[classes, _]) = (x, weight) else {
+            let got = [x.len(), weight.len()];
+            argument::shape("axes of x and weight", &[2, 2], &got)?;
+            unreachable!("other numbers of axes were refused");
+        };
+        argument::shape("weight", &[classes, width], weight)?;
+        argument::not_empty("weight", weight)?;
+        self.0.check((rows, classes))?;
+        Ok(vec![Vec::new()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let ([x, weight], [output]) = (slices(inputs), slots(outputs));
+        let (classes, width) = (inputs[1].shape()[0], inputs[1].shape()[1]);
+        let Self(loss) = self;
+        let (share, some) = (loss.share(), rows_at_a_time(classes));
+        let logits_of = PackedAffine::new(weight, classes, None);
+        let mut dx = vec![T::zero(); x.len()];
+        let mut dweight = vec![T::zero(); weight.len()];
+        let (mut total, mut logits) = (0.0, Vec::new());
+        for labelled in loss.labelled.chunks(HELD.div_ceil(classes)) {
+            let of_row = |&(r, _): &(usize, usize)| &x[r * width..][..width];
+            let rows = labelled.iter().map(of_row).collect::<Vec<_>>().concat();
+            logits.resize(labelled.len() * classes, T::zero());
+            logits_of.apply(&rows, &Buffers::default(), &mut logits, |_| ());
+            let losses = parallel::map_chunks(&mut logits, some * classes, |piece, logits| {
+                let labels = labelled[piece * some..].iter();
+                let rows = logits.chunks_exact_mut(classes).zip(labels);
+                let of_row = |(row, &(_, label)): (&mut [T], &(usize, usize))| {
+                    let (of_row, saved) = loss.of_row(row, label);
+                    loss.pull_back(row, saved, &[label], share);
+                    of_row
+                };
+                rows.map(of_row).collect::<Vec<f64>>()
+            });
+            total += losses
+                .iter()
+                .flatten()
+                .map(|of_row| share * of_row)
+                .sum::<f64>();
+            let (mut drows, n) = (Vec::new(), dweight.len());
+            let places = [
+                Some(Slot::new(&mut drows, rows.len())),
+                Some(Slot::new(&mut dweight, n)),
+                None,
+            ];
+            affine_vjp(&rows, weight, &logits, classes, places);
+            for (&(r, _), gradient) in labelled.iter().zip(drows.chunks_exact(width)) {
+                add(&mut dx[r * width..][..width], gradient);
+            }
+        }
+        output.put(vec![T::of(total)]);
+        Ok([dx, dweight])
+    }
+
+    fn backward(
+        &self,
+        _inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let [dloss] = slices(cotangents);
+        for (gradient, slot) in saved.iter().zip(gradients) {
+            if let Some(slot) = slot {
+                slot.put(gradient.iter().map(|&g| g * dloss[0]).collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_are_right, pull_back, run};
+    use bochner_numerics::check::{largest, random};
+    use ndarray::{ArrayD, Axis, array};
+
+    fn loss(labelled: &[(usize, usize)], smoothing: f64) -> CrossEntropy {
+        CrossEntropy {
+            labelled: labelled.to_vec(),
+            smoothing,
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        // One row counts twice, another not at all.
+        for smoothing in [0.0, 0.3] {
+            let loss = loss(&[(0, 2), (2, 0), (2, 1)], smoothing);
+            gradients_are_right(LinearCrossEntropy(loss), &[&[4, 3], &[5, 3]]);
+        }
+    }
+
+    /// Several blocks of rows, and several pieces of each.
+    #[test]
+    fn it_is_the_loss_of_the_products() {
+        let (rows, classes, width) = (700, 3100, 3);
+        let x: ArrayD<f64> = random((rows, width), "x").into_dyn();
+        let weight: ArrayD<f64> = random((classes, width), "weight").into_dyn();
+        let labelled: Vec<_> = (0..rows - 7).map(|r| (r, r * 31 % classes)).collect();
+        assert!(labelled.len() * classes > HELD);
+        let loss = loss(&labelled, 0.1);
+        let matrix = |a: &ArrayD<f64>| a.clone().into_dimensionality::<ndarray::Ix2>().unwrap();
+        let logits = matrix(&x).dot(&matrix(&weight).t()).into_dyn();
+        let (want, of_logits) = run(&loss, std::slice::from_ref(&logits));
+        let dloss = [array![2.0].remove_axis(Axis(0)).into_dyn()];
+        let dlogits = pull_back(&loss, &[logits], &of_logits, &dloss, vec![Some(Vec::new())]);
+        let dlogits = ArrayD::from_shape_vec(vec![rows, classes], dlogits[0].clone().unwrap());
+        let dlogits = matrix(&dlogits.unwrap());
+
+        let inputs = [x.clone(), weight.clone()];
+        let linear = LinearCrossEntropy(loss);
+        let (got, saved) = run(&linear, &inputs);
+        assert!((got[0].sum() - want[0].sum()).abs() < 1e-12);
+        let start = vec![Some(Vec::new()), Some(Vec::new())];
+        let gradients = pull_back(&linear, &inputs, &saved, &dloss, start);
+        let want = [dlogits.dot(&matrix(&weight)), dlogits.t().dot(&matrix(&x))];
+        for (got, want) in gradients.into_iter().zip(want) {
+            let off = got
+                .unwrap()
+                .iter()
+                .zip(&want)
+                .map(|(got, want)| got - want)
+                .collect::<Vec<_>>();
+            assert!(largest(&off) < 1e-14, "{:e}", largest(&off));
+        }
+    }
+
+    #[test]
+    fn shapes_and_labels_are_checked() {
+        let shapes = |loss: CrossEntropy, x: &[usize], weight: &[usize]| {
+            Operation::<f64>::output_shapes(&LinearCrossEntropy(loss), &[x, weight])
+        };
+        assert_eq!(
+            shapes(loss(&[(1, 4)], 0.0), &[2, 3], &[5, 3]),
+            Ok(vec![vec![]])
+        );
+        assert!(shapes(loss(&[(1, 5)], 0.0), &[2, 3], &[5, 3]).is_err());
+        assert!(shapes(loss(&[(2, 0)], 0.0), &[2, 3], &[5, 3]).is_err());
+        assert!(shapes(loss(&[], 0.0), &[2, 3], &[5, 4]).is_err());
+        assert!(shapes(loss(&[], 0.0), &[2, 3], &[0, 3]).is_err());
+        assert!(shapes(loss(&[], 0.0), &[2, 3, 1], &[5, 3]).is_err());
+    }
+}
