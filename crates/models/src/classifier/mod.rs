@@ -7,16 +7,21 @@ pub use crate::training::{EpochReport, TrainingConfig};
 pub use task::{Task, Trainer};
 
 use crate::Error;
+use crate::assessment::array;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
+use bochner_numerics::parallel::awake;
 use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Mode, check_lengths};
+use bochner_text::{BatchConfig, Vocabulary, ordered_batches, padded};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
+use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
+use task::{lengths, tensor};
 
 /// Settings of a [`TextClassifier`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +77,7 @@ impl TextClassifierConfig {
 /// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_numerics::Seed;
+/// use bochner_text::BatchConfig;
 /// use dfdx::prelude::*;
 ///
 /// let layer = EncoderLayerConfig {
@@ -93,6 +99,10 @@ impl TextClassifierConfig {
 /// assert_eq!(classified.output.shape(), &(2, 2));
 /// let seen = model.inspect(words, Some(&[3, 2]), pass)?;
 /// assert_eq!(seen[0].weights.dim(), (2, 2, 3, 3));
+///
+/// // The same sentences as lists, which are cut into batches and padded.
+/// let logits = model.predict(&[vec![17, 4, 99], vec![17, 23]], &BatchConfig::default(), pass)?;
+/// assert_eq!(logits.dim(), (2, 2));
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
 ///
@@ -102,6 +112,9 @@ pub struct TextClassifier<E: Element> {
     embedding: WordEmbedding<E>,
     encoder: Encoder<E>,
     head: Linear<usize, usize, E>,
+    config: TextClassifierConfig,
+    /// The step of training that it stands at.
+    step: u64,
 }
 
 impl<E: Element> TextClassifier<E> {
@@ -118,12 +131,20 @@ impl<E: Element> TextClassifier<E> {
             embedding: WordEmbedding::try_new(device, words, width, &config.embedding, place)?,
             encoder: Encoder::try_new(device, &config.encoder, seed.child("encoder"))?,
             head: Linear::try_new(device, width, config.classes, &mut stream("head"))?,
+            config: config.clone(),
+            step: 0,
         })
+    }
+
+    /// The classifier's settings.
+    pub fn config(&self) -> &TextClassifierConfig {
+        &self.config
     }
 
     /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
     /// A mechanism that draws something for many steps keeps its draw until it is told.
     pub fn go_to_step(&mut self, step: u64) {
+        self.step = step;
         self.encoder.go_to_step(step);
     }
 
@@ -172,6 +193,68 @@ impl<E: Element> TextClassifier<E> {
         let mask = padding(lengths, *sentences.shape())?;
         let x = self.embedding.apply(sentences, mode(pass))?;
         self.encoder.inspect(x, &mask, pass)
+    }
+
+    /// The logits of sentences that are lists of the words' numbers, `[N, classes]`.
+    ///
+    /// Sentences of similar length are read together, in the batches of [`ordered_batches`]; what a mechanism draws
+    /// for a sentence depends on its place there.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without sentences; [`Error::SentenceTooLong`] or [`Error::Nn`] for a sentence longer than the
+    /// table of positions or a word that is not in the table of words; [`Error::Text`] for a sentence longer than a
+    /// batch.
+    pub fn predict(
+        &self,
+        sentences: &[Vec<usize>],
+        batches: &BatchConfig,
+        pass: Pass,
+    ) -> Result<Array2<E>, Error> {
+        self.reads(sentences)?;
+        let batches = ordered_batches(&lengths(sentences), batches)?;
+        awake(|| {
+            let shape = (sentences.len(), self.config.classes);
+            let mut all = Array2::from_elem(shape, E::default());
+            for (batch, i) in batches.iter().zip(0..) {
+                let read = padded(sentences, batch, Vocabulary::PADDING)?;
+                let classified = self.apply(tensor(&read)?, Some(&read.lengths), pass.nth(i))?;
+                let logits = array(&classified.output);
+                for (&place, row) in batch.iter().zip(logits.axis_iter(Axis(0))) {
+                    all.row_mut(place).assign(&row);
+                }
+            }
+            Ok(all)
+        })
+    }
+
+    /// [`inspect`](Self::inspect) of sentences that are lists of the words' numbers, padded to the longest of them.
+    ///
+    /// # Errors
+    /// The errors of [`predict`](Self::predict), but for batches.
+    pub fn inspect_sentences(
+        &self,
+        sentences: &[Vec<usize>],
+        pass: Pass,
+    ) -> Result<Vec<Inspection<E>>, Error> {
+        self.reads(sentences)?;
+        let places: Vec<usize> = (0..sentences.len()).collect();
+        let read = padded(sentences, &places, Vocabulary::PADDING)?;
+        self.inspect(tensor(&read)?, Some(&read.lengths), pass)
+    }
+
+    /// Refuses no sentences, and sentences that the table of positions is too short for, by their place: a pass itself
+    /// sees no more than the width of a batch.
+    fn reads(&self, sentences: &[Vec<usize>]) -> Result<(), Error> {
+        argument::at_least_one("sentences", sentences.len())?;
+        let longest = self.embedding.longest().unwrap_or(usize::MAX);
+        match sentences.iter().position(|words| words.len() > longest) {
+            None => Ok(()),
+            Some(sentence) => Err(Error::SentenceTooLong {
+                sentence,
+                got: sentences[sentence].len(),
+                longest,
+            }),
+        }
     }
 }
 

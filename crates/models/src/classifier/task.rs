@@ -7,13 +7,12 @@ use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Inspection, Pass};
 use bochner_nn::cross_entropy;
-use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Padded, Vocabulary, ordered_batches, padded, shuffled_batches};
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
-use ndarray::{Array2, Axis};
+use ndarray::Array2;
 use rand::Rng;
 
 /// Sentences whose classes are to be learned.
@@ -125,26 +124,13 @@ impl Task {
     }
 }
 
-fn lengths(sentences: &[Vec<usize>]) -> Vec<[usize; 1]> {
+/// The lengths of sentences, each with its one side.
+pub(super) fn lengths(sentences: &[Vec<usize>]) -> Vec<[usize; 1]> {
     sentences.iter().map(|sentence| [sentence.len()]).collect()
 }
 
-/// Refuses sentences that the model's table of positions is too short for, by their place: the model itself sees no more
-/// than the width of a batch.
-fn fit(model: &TextClassifier<f32>, sentences: &[Vec<usize>]) -> Result<(), Error> {
-    let longest = model.embedding.longest().unwrap_or(usize::MAX);
-    match sentences.iter().position(|words| words.len() > longest) {
-        None => Ok(()),
-        Some(sentence) => Err(Error::SentenceTooLong {
-            sentence,
-            got: sentences[sentence].len(),
-            longest,
-        }),
-    }
-}
-
 /// Padded sentences as a tensor.
-fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
+pub(super) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
     let shape = (batch.lengths.len(), batch.width);
     let words = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
     words.map_err(device_error)
@@ -190,7 +176,7 @@ impl training::Task for Task {
             }
         }
         let model = TextClassifier::try_new(&Cpu::default(), config, seed)?;
-        fit(&model, &self.sentences)?;
+        model.reads(&self.sentences)?;
         Ok(model)
     }
 
@@ -277,37 +263,13 @@ impl training::Task for Task {
 }
 
 impl Trainer {
-    /// The logits of sentences in evaluation, `[N, classes]`.
-    ///
-    /// Sentences of similar length are read together, in batches cut as those of the task; what a mechanism draws
-    /// for a sentence depends on its place there.
+    /// [`TextClassifier::predict`] by the model as it stands, in evaluation and in batches cut as those of the task.
     ///
     /// # Errors
-    /// [`Error::Argument`] without sentences; [`Error::SentenceTooLong`] or [`Error::Nn`] for a sentence longer than the
-    /// table of positions or a word that is not in the table of words; [`Error::Text`] for a sentence longer than a
-    /// batch.
+    /// The errors of [`TextClassifier::predict`].
     pub fn predict(&self, sentences: &[Vec<usize>]) -> Result<Array2<f32>, Error> {
-        argument::at_least_one("sentences", sentences.len())?;
-        fit(&self.model, sentences)?;
-        let batches = ordered_batches(&lengths(sentences), &self.task.batches)?;
-        awake(|| {
-            let mut all: Option<Array2<f32>> = None;
-            for (batch, i) in batches.iter().zip(0..) {
-                let read = padded(sentences, batch, Vocabulary::PADDING)?;
-                let seed = self.evaluation_seed().nth(i);
-                let pass = Pass::Evaluation { seed };
-                let classified = self
-                    .model
-                    .apply(tensor(&read)?, Some(&read.lengths), pass)?;
-                let logits = array(&classified.output);
-                let all =
-                    all.get_or_insert_with(|| Array2::zeros((sentences.len(), logits.ncols())));
-                for (&place, row) in batch.iter().zip(logits.axis_iter(Axis(0))) {
-                    all.row_mut(place).assign(&row);
-                }
-            }
-            Ok(all.expect("at least one batch"))
-        })
+        self.model
+            .predict(sentences, &self.task.batches, self.evaluation())
     }
 
     /// The quality of the logits of sentences in evaluation.
@@ -319,19 +281,17 @@ impl Trainer {
         Assessment::of_rows(self.predict(sentences)?.view(), classes)
     }
 
-    /// Weights of every layer and head, spectral points and other inner values of the attention on some sentences,
-    /// which are padded to the longest of them, in evaluation.
+    /// [`TextClassifier::inspect_sentences`] by the model as it stands, in evaluation: weights of every layer and head,
+    /// spectral points and other inner values of the attention.
     ///
     /// # Errors
-    /// The errors of [`predict`](Self::predict).
+    /// The errors of [`TextClassifier::inspect_sentences`].
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
-        argument::at_least_one("sentences", sentences.len())?;
-        fit(&self.model, sentences)?;
-        let places: Vec<usize> = (0..sentences.len()).collect();
-        let read = padded(sentences, &places, Vocabulary::PADDING)?;
+        self.model.inspect_sentences(sentences, self.evaluation())
+    }
+
+    fn evaluation(&self) -> Pass {
         let seed = self.evaluation_seed();
-        let pass = Pass::Evaluation { seed };
-        self.model
-            .inspect(tensor(&read)?, Some(&read.lengths), pass)
+        Pass::Evaluation { seed }
     }
 }

@@ -175,8 +175,10 @@ impl<T: Task> Trainer<T> {
         self.descent.steps() as usize
     }
 
-    /// The seed of evaluations, which is one for all of them.
-    pub(crate) fn evaluation_seed(&self) -> Seed {
+    /// The seed of the trainer's evaluations: with it in [`Pass::Evaluation`](bochner_attention::Pass::Evaluation) the
+    /// model gives what the trainer gives, whatever its mechanism draws. It is one for all evaluations, but for the
+    /// regressor's with a mechanism that draws anew in each ([`Draws::InEveryPassAnew`](bochner_attention::Draws)).
+    pub fn evaluation_seed(&self) -> Seed {
         self.seed.child("evaluation")
     }
 
