@@ -69,16 +69,34 @@ pub enum Error {
         /// The file.
         path: std::path::PathBuf,
     },
-    /// A checkpoint holds something else than a translator of lines.
+    /// A checkpoint of a training run was to be loaded without its trainer.
     #[error(
-        "{} holds no translator of lines ({reason}): give a file that `TextTranslator::save` wrote",
+        "{} is the checkpoint of a training run, not a {what}: `Trainer::resume` goes on with it, and \
+         `Trainer::{door}` then makes a {what}, which can be saved",
         path.display()
     )]
-    NotATranslator {
+    TrainingRun {
         /// The file.
         path: std::path::PathBuf,
-        /// What is missing in it.
+        /// What was to be loaded.
+        what: &'static str,
+        /// The method of a trainer that makes it.
+        door: &'static str,
+    },
+    /// A checkpoint holds something else than what was to be loaded.
+    #[error(
+        "{} holds no {what} ({reason}): give a file that `{writer}::save` wrote",
+        path.display()
+    )]
+    OtherContents {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What was to be loaded.
+        what: &'static str,
+        /// What is missing in the file.
         reason: String,
+        /// The type whose files are loaded.
+        writer: &'static str,
     },
     /// An error of a layer of graph attention.
     #[error(transparent)]

@@ -50,7 +50,7 @@
 //! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
 //! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
-//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task) |
+//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task); [`SentenceClassifier`](classifier::SentenceClassifier): words in, classes out, saved as one file |
 //! | [`next_event`] | [`NextEvent`](next_event::NextEvent), [`Task`](next_event::Task): what comes next, from kinds and times |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
@@ -72,6 +72,7 @@ pub mod node_classifier;
 pub mod positions;
 mod pre_norm;
 pub mod regressor;
+mod saved;
 pub mod training;
 pub mod translator;
 

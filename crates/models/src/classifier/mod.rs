@@ -1,9 +1,11 @@
 //! Classification of sentences.
 
+mod sentences;
 mod task;
 
 pub use crate::assessment::Assessment;
 pub use crate::training::{EpochReport, TrainingConfig};
+pub use sentences::SentenceClassifier;
 pub use task::{Task, Trainer};
 
 use crate::Error;
@@ -106,7 +108,8 @@ impl TextClassifierConfig {
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
 ///
-/// [`Trainer`] trains it, and goes on from a file.
+/// [`Trainer`] trains it, and goes on from a file; [`SentenceClassifier`] is one with its vocabulary, in a file of their
+/// own.
 #[derive(Clone, Debug)]
 pub struct TextClassifier<E: Element> {
     embedding: WordEmbedding<E>,

@@ -1,6 +1,6 @@
 //! Training a text classifier on batches of sentences of similar length.
 
-use super::{TextClassifier, TextClassifierConfig};
+use super::{SentenceClassifier, TextClassifier, TextClassifierConfig};
 use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::fingerprint::fingerprint;
@@ -288,6 +288,18 @@ impl Trainer {
     /// The errors of [`TextClassifier::inspect_sentences`].
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
         self.model.inspect_sentences(sentences, self.evaluation())
+    }
+
+    /// The model as it stands with the vocabulary that its sentences were numbered by: a classifier that gives for
+    /// sentences what the trainer gives, whatever its mechanism draws. After [`fit`](Self::fit) the model is that of the
+    /// last epoch; [`use_best`](Self::use_best) first makes it that of the best one.
+    ///
+    /// # Errors
+    /// The errors of [`SentenceClassifier::new`].
+    pub fn sentence_classifier(&self, vocabulary: Vocabulary) -> Result<SentenceClassifier, Error> {
+        let model = self.model.clone();
+        SentenceClassifier::new(model, vocabulary, self.evaluation_seed())?
+            .with_batches(self.task.batches.clone())
     }
 
     fn evaluation(&self) -> Pass {

@@ -2,8 +2,8 @@
 
 use super::{Trainer, Translator, TranslatorConfig};
 use crate::Error;
+use crate::saved::{Kind, Read};
 use bochner_attention::Pass;
-use bochner_nn::{Checkpoint, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{BeamConfig, Marks, Subwords, Vocabulary};
 use dfdx::tensor::Cpu;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A translator of lines of text: the model, the subwords that its tokens are of, and the settings of its search.
 ///
-/// One file holds all of it, a [`Checkpoint`] without an optimiser. A file is written beside its place and moved into
+/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its place and moved into
 /// it, so that a translator that is there already stays whole until the new one is.
 ///
 /// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were, and
@@ -65,14 +65,15 @@ pub struct TextTranslator {
     seed: Seed,
 }
 
-/// The description of the checkpoint.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Description {
-    text_translator: TranslatorConfig,
-}
+/// The file of a translator.
+const FILE: Kind = Kind {
+    name: "text-translator",
+    what: "translator of lines",
+    writer: "TextTranslator",
+    door: "text_translator",
+};
 
-/// What the checkpoint holds besides the model.
+/// What the file holds besides the model.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
@@ -174,54 +175,30 @@ impl TextTranslator {
     /// [`Error::Nn`] if the file cannot be written, or for a parameter that is NaN or infinite; a file that was there
     /// before stays as it is.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let description = Description {
-            text_translator: self.model.config().clone(),
-        };
         let written = Written {
             subwords: self.subwords.clone(),
             search: self.search.clone(),
             seed: self.seed,
         };
-        let progress = Progress {
-            step: self.model.step,
-            extra: serde_json::to_value(written).expect("plain data"),
-            ..Progress::default()
-        };
-        Checkpoint::of(
-            serde_json::to_string(&description).expect("plain data"),
-            &self.model,
-        )
-        .with_progress(progress)
-        .write(path)
-        .map_err(bochner_nn::Error::from)?;
-        Ok(())
+        let model = (&self.model, self.model.step);
+        FILE.write(path.as_ref(), model, self.model.config(), &written)
     }
 
     /// Reads a translator from its file. It translates as the one that was saved.
     ///
     /// # Errors
     /// [`Error::Nn`] if the file cannot be read, is cut off or damaged, or holds parameters of other shapes than its
-    /// settings; [`Error::NotATranslator`] for a checkpoint of something else; the errors of
-    /// [`TranslatorConfig::expect`] for subwords of another model.
+    /// settings; [`Error::TrainingRun`] for a checkpoint of a [`Trainer`], [`Error::OtherContents`] for one of something
+    /// else; the errors of [`TranslatorConfig::expect`] for subwords of another model.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
-        let foreign = |error: serde_json::Error| Error::NotATranslator {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
-        };
-        let description: Description =
-            serde_json::from_str(saved.description()).map_err(foreign)?;
-        let extra = saved.progress().extra.clone();
-        let written: Written = serde_json::from_value(extra).map_err(foreign)?;
-        let config = description.text_translator;
+        let saved: Read<TranslatorConfig, Written> = FILE.read(path.as_ref())?;
         // A model of another vocabulary's size is not even built.
-        vocabulary(&written.subwords, &config)?;
-        let mut model = Translator::try_new(&Cpu::default(), &config, written.seed)?;
-        let restored = saved.restore(saved.description(), &mut model);
-        restored.map_err(bochner_nn::Error::from)?;
-        model.go_to_step(saved.progress().step);
-        Self::new(model, written.subwords, written.seed)?.with_search(written.search)
+        vocabulary(&saved.parts.subwords, &saved.config)?;
+        let seed = saved.parts.seed;
+        let mut model = Translator::try_new(&Cpu::default(), &saved.config, seed)?;
+        let step = saved.restore(&mut model)?;
+        model.go_to_step(step);
+        Self::new(model, saved.parts.subwords, seed)?.with_search(saved.parts.search)
     }
 }
 

@@ -261,7 +261,13 @@ fn a_checkpoint_of_another_shape_or_of_something_else_is_refused() {
     run.epoch().unwrap();
     run.save(&path).unwrap();
     let error = TextTranslator::load(&path).unwrap_err();
-    assert!(matches!(error, Error::NotATranslator { .. }));
+    assert!(matches!(error, Error::TrainingRun { .. }));
+    let message = error.to_string();
+    assert!(message.contains("`Trainer::text_translator`"), "{message}");
+
+    Checkpoint::of("{}", &narrow).write(&path).unwrap();
+    let error = TextTranslator::load(&path).unwrap_err();
+    assert!(matches!(error, Error::OtherContents { .. }));
     let message = error.to_string();
     assert!(
         message.contains("give a file that `TextTranslator::save` wrote"),

@@ -1,6 +1,7 @@
 //! The properties of the models.
 
 mod a_decoder_layer_is_its_parts;
+mod a_sentence_classifier_is_one_file;
 mod a_text_translator_is_one_file;
 mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;

@@ -1,0 +1,238 @@
+//! A classifier of sentences: a model together with the vocabulary that its words are of, in one file.
+
+use super::{TextClassifier, TextClassifierConfig};
+use crate::Error;
+use crate::saved::{Kind, Read};
+use bochner_attention::{Inspection, Pass};
+use bochner_numerics::{Seed, argument};
+use bochner_ops::log_softmax;
+use bochner_text::{BatchConfig, Vocabulary, ordered_batches};
+use dfdx::tensor::Cpu;
+use ndarray::{Array2, ArrayView1};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A classifier of sentences of words: the model, the vocabulary that numbers the words, the settings of batches, and the
+/// seed of evaluations.
+///
+/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its
+/// place and moved into it, so that a classifier that is there already stays whole until the new one is.
+///
+/// A sentence is a list of words, split and cleaned like those of the training. Words that the vocabulary does not have
+/// count as unknown.
+///
+/// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
+/// from the seed for each sentence by its place in the batches that the lengths of all sentences of a call lead to. With
+/// such a mechanism a sentence may get other logits alone than among others; the same sentences in the same order get
+/// the same ones, those of the trainer included.
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::classifier::{SentenceClassifier, Task, TextClassifierConfig, Trainer};
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+/// use bochner_models::training::TrainingConfig;
+/// use bochner_numerics::Seed;
+/// use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig};
+///
+/// let lines = ["a fine film", "a dull film", "what a fine day", "how dull"];
+/// let sentences = lines.map(|line| line.split(' ').collect::<Vec<_>>());
+/// let counts: TokenCounts = sentences.iter().flatten().collect();
+/// let vocabulary = Vocabulary::from_counts(&counts, &VocabularyConfig::default())?;
+/// let numbers = vocabulary.encode_all("the sentences", &sentences)?;
+/// let task = Task::new(numbers, vec![1, 0, 1, 0], BatchConfig::default())?;
+///
+/// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
+/// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm };
+/// let encoder = EncoderConfig { layers: 1, layer };
+/// let config = TextClassifierConfig::transformer(vocabulary.len(), 2, 30, encoder);
+/// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
+/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
+/// for _ in 0..60 {
+///     trainer.epoch()?;
+/// }
+///
+/// let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("classifier.safetensors");
+/// trainer.sentence_classifier(vocabulary)?.save(&path)?;
+/// let classifier = SentenceClassifier::load(&path)?;
+/// assert_eq!(classifier.classes(&sentences)?, [1, 0, 1, 0]);
+/// let seen = classifier.inspect(&sentences[..1])?;
+/// assert_eq!(seen[0].weights.dim(), (1, 2, 3, 3));
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SentenceClassifier {
+    model: TextClassifier<f32>,
+    vocabulary: Vocabulary,
+    batches: BatchConfig,
+    seed: Seed,
+}
+
+/// The file of a classifier.
+const FILE: Kind = Kind {
+    name: "sentence-classifier",
+    what: "classifier of sentences",
+    writer: "SentenceClassifier",
+    door: "sentence_classifier",
+};
+
+/// What the file holds besides the model.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    vocabulary: Vocabulary,
+    batches: BatchConfig,
+    seed: Seed,
+}
+
+impl SentenceClassifier {
+    /// A classifier whose words are the vocabulary's. Mechanisms that draw something in evaluation draw it from the seed.
+    ///
+    /// Its batches have the default settings.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the model has as many words as the vocabulary.
+    pub fn new(
+        model: TextClassifier<f32>,
+        vocabulary: Vocabulary,
+        seed: Seed,
+    ) -> Result<Self, Error> {
+        expect(&vocabulary, model.config())?;
+        Ok(Self {
+            model,
+            vocabulary,
+            batches: BatchConfig::default(),
+            seed,
+        })
+    }
+
+    /// The classifier with other settings of its batches.
+    ///
+    /// # Errors
+    /// [`Error::Text`] for batches of nothing.
+    pub fn with_batches(self, batches: BatchConfig) -> Result<Self, Error> {
+        ordered_batches::<1>(&[], &batches)?;
+        Ok(Self { batches, ..self })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &TextClassifier<f32> {
+        &self.model
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The settings of batches.
+    pub fn batches(&self) -> &BatchConfig {
+        &self.batches
+    }
+
+    /// What mechanisms draw from in evaluation.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The logits of sentences, `[N, classes]`.
+    ///
+    /// # Errors
+    /// The errors of [`TextClassifier::predict`].
+    pub fn logits<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Array2<f32>, Error> {
+        let numbers = self.numbers(sentences);
+        self.model
+            .predict(&numbers, &self.batches, self.evaluation())
+    }
+
+    /// The probability of each class for each sentence, `[N, classes]`: the softmax of the logits.
+    ///
+    /// # Errors
+    /// The errors of [`TextClassifier::predict`].
+    pub fn probabilities<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Array2<f32>, Error> {
+        let mut all = self.logits(sentences)?;
+        for mut row in all.rows_mut() {
+            log_softmax(row.as_slice_mut().expect("a row of a new array"));
+            row.mapv_inplace(f32::exp);
+        }
+        Ok(all)
+    }
+
+    /// The class of each sentence: that of the largest logit, the first of equal ones.
+    ///
+    /// # Errors
+    /// The errors of [`TextClassifier::predict`].
+    pub fn classes<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Vec<usize>, Error> {
+        let logits = self.logits(sentences)?;
+        Ok(logits.rows().into_iter().map(largest).collect())
+    }
+
+    /// Weights of every layer and head, spectral points and other inner values of the attention on sentences, which are
+    /// padded to the longest of them.
+    ///
+    /// # Errors
+    /// The errors of [`TextClassifier::inspect_sentences`].
+    pub fn inspect<S: AsRef<str>>(
+        &self,
+        sentences: &[Vec<S>],
+    ) -> Result<Vec<Inspection<f32>>, Error> {
+        let numbers = self.numbers(sentences);
+        self.model.inspect_sentences(&numbers, self.evaluation())
+    }
+
+    fn numbers<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Vec<Vec<usize>> {
+        let each = sentences.iter();
+        each.map(|words| self.vocabulary.encode(words)).collect()
+    }
+
+    fn evaluation(&self) -> Pass {
+        Pass::Evaluation { seed: self.seed }
+    }
+
+    /// Writes the classifier to a file; a file that was there before is replaced when the new one is whole.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if the file cannot be written, or for a parameter that is NaN or infinite; a file that was there
+    /// before stays as it is.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let written = Written {
+            vocabulary: self.vocabulary.clone(),
+            batches: self.batches.clone(),
+            seed: self.seed,
+        };
+        let model = (&self.model, self.model.step);
+        FILE.write(path.as_ref(), model, self.model.config(), &written)
+    }
+
+    /// Reads a classifier from its file. It gives the logits of the one that was saved.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if the file cannot be read, is cut off or damaged, or holds parameters of other shapes than its
+    /// settings; [`Error::TrainingRun`] for a checkpoint of a [`Trainer`](super::Trainer), [`Error::OtherContents`] for
+    /// one of something else; [`Error::Argument`] for a vocabulary of another model.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let saved: Read<TextClassifierConfig, Written> = FILE.read(path.as_ref())?;
+        // A model of another vocabulary's size is not even built.
+        expect(&saved.parts.vocabulary, &saved.config)?;
+        let seed = saved.parts.seed;
+        let mut model = TextClassifier::try_new(&Cpu::default(), &saved.config, seed)?;
+        let step = saved.restore(&mut model)?;
+        model.go_to_step(step);
+        Self::new(model, saved.parts.vocabulary, seed)?.with_batches(saved.parts.batches)
+    }
+}
+
+/// Refuses a vocabulary that the model was not made for.
+fn expect(vocabulary: &Vocabulary, config: &TextClassifierConfig) -> Result<(), Error> {
+    let (expected, got) = (config.words, vocabulary.len());
+    Ok(argument::shape("the vocabulary", &[expected], &[got])?)
+}
+
+/// The place of the largest logit, the first of equal ones.
+fn largest(logits: ArrayView1<f32>) -> usize {
+    let places = 1..logits.len();
+    places.fold(
+        0,
+        |best, at| if logits[at] > logits[best] { at } else { best },
+    )
+}

@@ -1,0 +1,280 @@
+//! A classifier of sentences is saved and loaded as one file: it gives the logits of the trainer, whatever its mechanism
+//! draws, and a file of something else is refused.
+
+use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Redraw, Softmax, Variant};
+use bochner_models::Error;
+use bochner_models::classifier::{
+    SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
+};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::training::TrainingConfig;
+use bochner_nn::{Checkpoint, Progress};
+use bochner_numerics::Seed;
+use bochner_text::{BatchConfig, Marks, Vocabulary};
+use dfdx::tensor::Cpu;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const WORDS: usize = 7;
+const LONGEST: usize = 12;
+
+fn vocabulary(words: usize) -> Vocabulary {
+    let words = (0..words).map(|i| format!("w{i}"));
+    Vocabulary::from_words(words, Marks::None).unwrap()
+}
+
+/// Sentences of up to eight words, some without any.
+fn sentences() -> Vec<Vec<String>> {
+    let word = |i: usize, t: usize| format!("w{}", (i * 5 + t * t + i / 7) % WORDS);
+    let sentence = |i: usize| (0..i % 9).map(|t| word(i, t)).collect();
+    (0..40).map(sentence).collect()
+}
+
+fn numbers() -> Vec<Vec<usize>> {
+    vocabulary(WORDS).encode_all("test", &sentences()).unwrap()
+}
+
+fn classes() -> Vec<usize> {
+    let has = |sentence: &Vec<usize>| usize::from(sentence.contains(&4));
+    numbers().iter().map(has).collect()
+}
+
+fn batches() -> BatchConfig {
+    BatchConfig {
+        sentences: Some(8),
+        ..BatchConfig::default()
+    }
+}
+
+fn softmax() -> Variant {
+    Softmax::default().into()
+}
+
+fn mikan() -> Variant {
+    let (points, p) = (4, 1.5);
+    Mikan {
+        points,
+        p,
+        ..Mikan::default()
+    }
+    .into()
+}
+
+fn config(width: usize, attention: Variant) -> TextClassifierConfig {
+    let layer = EncoderLayerConfig {
+        width,
+        heads: 2,
+        hidden: 12,
+        attention,
+        dropout: 0.1,
+        norm: NormPlacement::Pre,
+    };
+    let words = vocabulary(WORDS).len();
+    TextClassifierConfig::transformer(words, 2, LONGEST, EncoderConfig { layers: 2, layer })
+}
+
+fn trained(attention: Variant) -> Trainer {
+    let task = Task::new(numbers(), classes(), batches()).unwrap();
+    let training = TrainingConfig {
+        learning_rate: 0.02,
+        ..TrainingConfig::default()
+    };
+    let config = config(8, attention);
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(3)).unwrap();
+    for _ in 0..3 {
+        trainer.epoch().unwrap();
+    }
+    trainer
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("classifier.safetensors");
+    (directory, path)
+}
+
+fn message<T>(refused: Result<T, Error>) -> String {
+    refused.map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_loaded_gives_the_logits_of_the_trainer() {
+    let ikan = IkanDirect {
+        points: 4,
+        p: 1.5,
+        ..IkanDirect::default()
+    };
+    // The frequencies of the last step are not those of the first.
+    let performer = Performer {
+        redraw: Redraw::Every { steps: 3 },
+        ..Performer::default()
+    };
+    for attention in [softmax(), ikan.into(), mikan(), performer.into()] {
+        let trainer = trained(attention);
+        let (_directory, path) = place();
+        let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+        classifier.save(&path).unwrap();
+        let loaded = SentenceClassifier::load(&path).unwrap();
+        assert_eq!(loaded.vocabulary(), &vocabulary(WORDS));
+        assert_eq!(loaded.model().config(), trainer.model().config());
+        assert_eq!(loaded.seed(), trainer.evaluation_seed());
+
+        let expected = trainer.predict(&numbers()).unwrap();
+        assert_eq!(loaded.logits(&sentences()).unwrap(), expected);
+        let seed = trainer.evaluation_seed();
+        let pass = Pass::Evaluation { seed };
+        let found = loaded
+            .model()
+            .predict(&numbers(), loaded.batches(), pass)
+            .unwrap();
+        assert_eq!(found, expected);
+        let seen = [
+            loaded.inspect(&sentences()[8..9]).unwrap(),
+            trainer.inspect(&numbers()[8..9]).unwrap(),
+        ];
+        let [found, expected] = seen.map(|layers| layers[1].weights.clone());
+        assert_eq!(found, expected);
+
+        let again = path.with_extension("again");
+        loaded.save(&again).unwrap();
+        assert_eq!(fs::read(again).unwrap(), fs::read(path).unwrap());
+    }
+}
+
+#[test]
+fn the_seed_matters_where_a_mechanism_draws_and_nowhere_else() {
+    for (attention, draws) in [(softmax(), false), (mikan(), true)] {
+        let trainer = trained(attention);
+        let logits = |seed| {
+            let model = trainer.model().clone();
+            let classifier = SentenceClassifier::new(model, vocabulary(WORDS), seed).unwrap();
+            classifier.logits(&sentences()).unwrap()
+        };
+        let [own, same, other] = [7, 7, 8].map(|seed| logits(Seed::new(seed)));
+        assert_eq!(own, same);
+        assert_eq!(own != other, draws);
+    }
+}
+
+#[test]
+fn probabilities_and_classes_are_those_of_the_logits() {
+    let trainer = trained(softmax());
+    let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+    let logits = classifier.logits(&sentences()).unwrap();
+    let probabilities = classifier.probabilities(&sentences()).unwrap();
+    let found = classifier.classes(&sentences()).unwrap();
+    assert_eq!((logits.dim(), found.len()), ((40, 2), 40));
+    for ((logits, probabilities), &class) in logits
+        .rows()
+        .into_iter()
+        .zip(probabilities.rows())
+        .zip(&found)
+    {
+        let difference = f64::from(logits[1] - logits[0]);
+        let second = 1.0 / (1.0 + (-difference).exp());
+        assert!((f64::from(probabilities[1]) - second).abs() < 1e-6);
+        assert!((f64::from(probabilities.sum()) - 1.0).abs() < 1e-6);
+        assert_eq!(class, usize::from(difference > 0.0));
+    }
+    let pairs = found.iter().zip(classes());
+    let wrong = pairs.filter(|&(&found, class)| found != class).count();
+    let assessed = trainer.assess(&numbers(), &classes()).unwrap();
+    assert_eq!(assessed.error, wrong as f64 / 40.0);
+}
+
+#[test]
+fn words_may_be_unknown_and_sentences_empty_but_not_too_long() {
+    let trainer = trained(softmax());
+    let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+    let found = classifier.logits(&[vec!["never", "w3"], vec![]]).unwrap();
+    let numbers = [vec![Vocabulary::UNKNOWN, 5], vec![]];
+    assert_eq!(found, trainer.predict(&numbers).unwrap());
+    let long = classifier.classes(&[vec![], vec!["w1"; LONGEST + 1]]);
+    assert!(matches!(
+        long,
+        Err(Error::SentenceTooLong { sentence: 1, .. })
+    ));
+    assert!(matches!(
+        classifier.inspect::<&str>(&[]),
+        Err(Error::Argument(_))
+    ));
+    let nothing = BatchConfig {
+        tokens: 0,
+        ..BatchConfig::default()
+    };
+    assert!(matches!(
+        classifier.with_batches(nothing),
+        Err(Error::Text(_))
+    ));
+}
+
+/// Writes a file as `SentenceClassifier::save` does, of parts that need not fit.
+fn write(path: &Path, config: &TextClassifierConfig, model: &TextClassifier<f32>, words: usize) {
+    let extra = json!({
+        "vocabulary": vocabulary(words), "batches": batches(), "seed": Seed::new(1),
+    });
+    let progress = Progress {
+        extra,
+        ..Progress::default()
+    };
+    let description = json!({ "sentence-classifier": config }).to_string();
+    let checkpoint = Checkpoint::of(description, model).with_progress(progress);
+    checkpoint.write(path).unwrap();
+}
+
+#[test]
+fn a_vocabulary_or_parameters_of_another_model_are_refused() {
+    let of_width = |width| {
+        TextClassifier::try_new(&Cpu::default(), &config(width, softmax()), Seed::new(1)).unwrap()
+    };
+    let (own, model): (_, TextClassifier<f32>) = (config(8, softmax()), of_width(8));
+    let other = "`the vocabulary` has length 8, but must have length 9";
+    let made = SentenceClassifier::new(model.clone(), vocabulary(6), Seed::new(1));
+    assert!(message(made).starts_with(other));
+
+    let (_directory, path) = place();
+    write(&path, &own, &model, WORDS);
+    assert!(SentenceClassifier::load(&path).is_ok());
+    write(&path, &own, &model, 6);
+    assert!(message(SentenceClassifier::load(&path)).starts_with(other));
+    write(&path, &own, &of_width(16), WORDS);
+    let shape = message(SentenceClassifier::load(&path));
+    assert!(shape.contains("in the checkpoint and"), "{shape}");
+}
+
+#[test]
+fn a_training_run_and_something_else_are_refused_by_what_they_are() {
+    let (_directory, path) = place();
+    let mut trainer = trained(softmax());
+    trainer.save(&path).unwrap();
+    let error = SentenceClassifier::load(&path).unwrap_err();
+    assert!(matches!(error, Error::TrainingRun { .. }));
+    let run = error.to_string();
+    for part in [
+        "is the checkpoint of a training run, not a classifier of sentences",
+        "`Trainer::resume`",
+        "`Trainer::sentence_classifier`",
+    ] {
+        assert!(run.contains(part), "{run}");
+    }
+
+    let other = Checkpoint::of("model", trainer.model());
+    other.write(&path).unwrap();
+    let error = SentenceClassifier::load(&path).unwrap_err();
+    assert!(matches!(error, Error::OtherContents { .. }));
+    let other = error.to_string();
+    assert!(
+        other.ends_with("give a file that `SentenceClassifier::save` wrote"),
+        "{other}"
+    );
+
+    // A run does not go on from a classifier, which has no optimiser.
+    let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+    classifier.save(&path).unwrap();
+    assert!(matches!(
+        trainer.resume(&path),
+        Err(Error::IncompleteCheckpoint { .. })
+    ));
+}
