@@ -179,8 +179,8 @@ impl<E: Element> Checkpoint<E> {
     /// [`CheckpointError::Impossible`] for a weight or moment that is NaN or infinite, or a second moment below
     /// zero;
     /// [`CheckpointError::OtherDescription`], [`CheckpointError::MissingParameter`],
-    /// [`CheckpointError::UnknownParameter`] or [`CheckpointError::OtherShape`] if the checkpoint
-    /// is another model's; the model is not touched then.
+    /// [`CheckpointError::UnknownParameter`], [`CheckpointError::SecondModel`] or [`CheckpointError::OtherShape`] if the
+    /// checkpoint is another model's; the model is not touched then.
     pub fn restore(
         &self,
         description: &str,
@@ -218,12 +218,16 @@ impl<E: Element> Checkpoint<E> {
                 }
             }
         });
-        match left.keys().next() {
-            Some(name) if found.is_ok() => Err(CheckpointError::UnknownParameter {
+        let found = found?;
+        let Some(name) = left.keys().next() else {
+            return Ok(found);
+        };
+        Err(match second_model(&left, found.len()) {
+            Some(prefix) => CheckpointError::SecondModel { prefix },
+            None => CheckpointError::UnknownParameter {
                 name: name.to_string(),
-            }),
-            _ => found,
-        }
+            },
+        })
     }
 
     /// Writes the file: first beside its place, then moved into it, so that a crash leaves either
@@ -259,6 +263,15 @@ impl<E: Element> Checkpoint<E> {
         checkpoint.validate()?;
         Ok(checkpoint)
     }
+}
+
+/// The prefix of the parameters that are left over, if they are as many as those of the model and have one: those of the
+/// best epoch in a training's checkpoint.
+fn second_model<E>(left: &BTreeMap<&str, &Array<E>>, found: usize) -> Option<String> {
+    let (prefix, _) = left.keys().next()?.split_once('.')?;
+    let has_prefix = |name: &&str| name.split_once('.').is_some_and(|(own, _)| own == prefix);
+    let is_copy = left.len() == found && left.keys().all(has_prefix);
+    is_copy.then(|| prefix.to_string())
 }
 
 /// Removes the array of a parameter, if it has the right shape.

@@ -182,8 +182,14 @@ impl<T: Task> Trainer<T> {
         self.seed.child("evaluation")
     }
 
-    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done, and what
-    /// [`fit`](Self::fit) knows of the best epoch, its parameters included.
+    /// Writes a checkpoint from which [`resume`](Self::resume) goes on: parameters, optimiser, random stream, epochs done,
+    /// and what [`fit`](Self::fit) knows of the best epoch.
+    ///
+    /// After `fit` the file holds two models: that of the last epoch under the parameters' own names, and that of the
+    /// best epoch with `best.` before them. Such a file is not restored into a model alone. To use what was learnt
+    /// without the trainer and its data, save the model:
+    /// [`sentence_classifier`](Trainer::sentence_classifier) and [`text_translator`](Trainer::text_translator), or a
+    /// [`Checkpoint`] of [`model`](Self::model) or [`best_model`](Self::best_model).
     ///
     /// # Errors
     /// [`Error::Nn`] if the file cannot be written.

@@ -7,7 +7,7 @@ use bochner_models::classifier::{
     SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
 };
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-use bochner_models::training::TrainingConfig;
+use bochner_models::training::{FitConfig, Goal, TrainingConfig};
 use bochner_nn::{Checkpoint, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, Marks, Vocabulary};
@@ -277,4 +277,41 @@ fn a_training_run_and_something_else_are_refused_by_what_they_are() {
         trainer.resume(&path),
         Err(Error::IncompleteCheckpoint { .. })
     ));
+}
+
+#[test]
+fn a_training_that_keeps_its_best_epoch_has_two_models_in_its_file() {
+    let (_directory, path) = place();
+    let mut trainer = trained(softmax());
+    let fit = FitConfig {
+        epochs: 5,
+        patience: None,
+        goal: Goal::Lowest,
+    };
+    // The measure rises: the best epoch is the first of them.
+    let measure = |trainer: &Trainer| Ok(trainer.epochs_done() as f64);
+    trainer.fit(&fit, measure, &mut []).unwrap();
+    trainer.save(&path).unwrap();
+    let saved = Checkpoint::<f32>::read(&path).unwrap();
+    let mut alone = trainer.model().clone();
+    let error = saved.restore(saved.description(), &mut alone).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("`best.`") && said.contains("`Trainer::resume`"),
+        "{said}"
+    );
+
+    // The file of a classifier holds the model that the trainer has, which may be made the best one.
+    let last = trainer.predict(&numbers()).unwrap();
+    let load = |trainer: &Trainer| {
+        let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+        classifier.save(&path).unwrap();
+        let loaded = SentenceClassifier::load(&path).unwrap();
+        loaded.logits(&sentences()).unwrap()
+    };
+    assert_eq!(load(&trainer), last);
+    trainer.use_best();
+    let best = load(&trainer);
+    assert_eq!(best, trainer.predict(&numbers()).unwrap());
+    assert_ne!(best, last);
 }

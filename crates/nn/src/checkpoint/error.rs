@@ -119,6 +119,18 @@ pub enum CheckpointError {
         name: String,
     },
 
+    /// The checkpoint has two sets of the model's parameters, as that of a training that keeps its best epoch has.
+    #[error(
+        "the checkpoint holds a second model beside this one, with `{prefix}.` before its parameters' names: it is that \
+         of a training that keeps its best epoch; go on with it by the trainer that wrote it (`Trainer::resume`), and \
+         have that save its model alone (`Trainer::sentence_classifier`, `Trainer::text_translator`, or \
+         `Checkpoint::of` the model)"
+    )]
+    SecondModel {
+        /// What the names of its parameters begin with.
+        prefix: String,
+    },
+
     /// A parameter has another shape.
     #[error(
         "the parameter {name} has shape {got:?} in the checkpoint and {expected:?} in the model; \

@@ -123,6 +123,28 @@ fn other_models_are_refused_untouched() {
 }
 
 #[test]
+fn a_second_model_in_a_checkpoint_is_called_one() {
+    let restored = |names: &[&'static str]| {
+        let all = names.iter().map(|&name| (name, layer(3, 2))).collect();
+        let mut alone = Named(vec![("a", layer(3, 2)), ("b", layer(3, 2))]);
+        Checkpoint::of("", &Named(all)).restore("", &mut alone)
+    };
+    assert!(restored(&["a", "b"]).is_ok());
+    let error = restored(&["a", "b", "best.a", "best.b"]).unwrap_err();
+    assert!(error.to_string().contains("`best.`"), "{error}");
+    assert!(matches!(error, CheckpointError::SecondModel { prefix } if prefix == "best"));
+    for others in [["a", "b", "best.a", "c"], ["a", "b", "best.a", "other.b"]] {
+        let error = restored(&others).unwrap_err();
+        assert!(
+            matches!(&error, CheckpointError::UnknownParameter { name } if name == "best.a.bias"),
+            "{error}"
+        );
+    }
+    let error = restored(&["a", "b", "best.a"]).unwrap_err();
+    assert!(matches!(error, CheckpointError::UnknownParameter { .. }));
+}
+
+#[test]
 fn the_first_difference_of_two_descriptions_is_named() {
     let message = |expected: &str, got: &str| {
         let checkpoint = Checkpoint::of(got, &layer(1, 1));
