@@ -69,6 +69,9 @@ pub enum Error {
         /// The file.
         path: std::path::PathBuf,
     },
+    /// A checkpoint is of this model, but of another training of it.
+    #[error("{0}: `Trainer::from_model` starts anew from the parameters of a trained model")]
+    AnotherRun(#[source] bochner_nn::CheckpointError),
     /// A checkpoint of a training run was to be loaded without its trainer.
     #[error(
         "{} is the checkpoint of a training run, not a {what}: `Trainer::resume` goes on with it, and \

@@ -4,12 +4,14 @@ use super::descent::{Descent, Kept, device_error};
 use super::l2::add_l2;
 use super::{Best, EpochReport, Objective, Task, TrainingConfig};
 use crate::Error;
-use bochner_nn::{Checkpoint, Integrity, Parameters, clip_by_norm, parameter_count};
+use bochner_nn::{
+    Checkpoint, CheckpointError, Integrity, Parameters, clip_by_norm, parameter_count,
+};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use dfdx::prelude::AsArray;
 use dfdx::tensor_ops::{Backward, TryMul};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// A model in training, with its data, optimiser and random stream.
@@ -56,6 +58,52 @@ impl<T: Task> Trainer<T> {
             epochs: 0,
             best: None,
         })
+    }
+
+    /// A trainer that starts from the parameters of a trained model, with a fresh optimiser and no epoch done:
+    /// fine-tuning on other data, or with other settings of the training.
+    ///
+    /// Parameters alone are taken, and must have the names and shapes of those of a model with the settings in `config`;
+    /// everything else, such as dropout, is as `config` says.
+    ///
+    /// ```
+    /// use bochner_attention::Softmax;
+    /// use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
+    /// use bochner_numerics::Seed;
+    /// use ndarray::Array2;
+    ///
+    /// let task = |slope: f32| {
+    ///     let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
+    ///     let y = x.column(0).mapv(|x| slope * x);
+    ///     Task::new(x, y, (0..20).collect())
+    /// };
+    /// let (config, training) = (RegressorConfig::new(1, Softmax::default().into()), TrainingConfig::regression());
+    /// let mut trained = Trainer::new(&config, &training, task(1.0)?, Seed::new(1))?;
+    /// for _ in 0..60 {
+    ///     trained.epoch()?;
+    /// }
+    ///
+    /// let mut cold = Trainer::new(&config, &training, task(1.1)?, Seed::new(2))?;
+    /// let mut warm = Trainer::from_model(trained.model(), &config, &training, task(1.1)?, Seed::new(2))?;
+    /// assert!(warm.epoch()?.error < cold.epoch()?.error);
+    /// # Ok::<(), bochner_models::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`new`](Self::new); [`Error::Nn`] for a model with other parameters, or with one that is NaN or
+    /// infinite.
+    pub fn from_model(
+        model: &T::Model,
+        config: &T::Config,
+        training: &TrainingConfig,
+        task: T,
+        seed: Seed,
+    ) -> Result<Self, Error> {
+        let mut trainer = Self::new(config, training, task, seed)?;
+        Checkpoint::of("", model)
+            .restore("", &mut trainer.model)
+            .map_err(bochner_nn::Error::from)?;
+        Ok(trainer)
     }
 
     /// Goes once through the training examples.
@@ -244,7 +292,8 @@ impl<T: Task> Trainer<T> {
     ///
     /// # Errors
     /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
-    /// version, or of another model, training, seed or task; nothing is changed then.
+    /// version or of another model, [`Error::AnotherRun`] if it is of another training, seed or task; nothing is changed
+    /// then.
     pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
         let Read { kept, best, saved } = self.read(path)?;
         self.descent.restore(&saved, path)?;
@@ -278,8 +327,27 @@ impl<T: Task> Trainer<T> {
             Some(_) => saved.restore(description, &mut kept),
             None => saved.restore(description, &mut kept.model),
         }
-        .map_err(bochner_nn::Error::from)?;
+        .map_err(refused::<T>)?;
         Ok(Read { kept, best, saved })
+    }
+}
+
+/// The error of a checkpoint that does not fit. A new run can start from the model of another run if the model's settings
+/// are the same.
+fn refused<T: Task>(error: CheckpointError) -> Error {
+    let is_of_this_model = match &error {
+        CheckpointError::OtherDescription { expected, got } => {
+            let model = |description: &str| {
+                let description: Value = serde_json::from_str(description).unwrap_or_default();
+                description.get(T::MODEL).cloned()
+            };
+            model(expected).is_some() && model(expected) == model(got)
+        }
+        _ => false,
+    };
+    match is_of_this_model {
+        true => Error::AnotherRun(error),
+        false => bochner_nn::Error::from(error).into(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod a_decoder_layer_is_its_parts;
 mod a_sentence_classifier_is_one_file;
 mod a_text_translator_is_one_file;
+mod a_training_starts_from_a_model;
 mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
 mod constant_states_stay_constant;
