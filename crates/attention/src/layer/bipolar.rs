@@ -51,8 +51,10 @@ impl BipolarLayerConfig {
     /// The checks of a layer of width `embed`.
     fn validate(&self, embed: usize) -> Result<(), ArgumentError> {
         let divides = self.heads > 0 && embed.is_multiple_of(self.heads);
-        let allowed = "at least 1 and a divisor of the layer's width";
-        argument::in_range(divides, "heads", self.heads as f64, allowed)?;
+        if !divides {
+            let allowed = format!("at least 1 and a divisor of the layer's width, {embed}");
+            return Err(argument::out_of_range("heads", self.heads as f64, allowed));
+        }
         let neurons = [Some(self.neuron), self.last_neuron];
         let mut neurons = neurons.iter().flatten();
         neurons.try_for_each(SpikingNeuron::validate)

@@ -100,8 +100,10 @@ impl MultiHeadConfig {
         ] {
             argument::at_least_one(what, size)?;
         }
-        let allowed = "at least 1 and a divisor of the layer's width";
-        argument::in_range(shared, "heads", heads as f64, allowed)?;
+        if !shared {
+            let allowed = format!("at least 1 and a divisor of the layer's width, {embed}");
+            return Err(argument::out_of_range("heads", heads as f64, allowed).into());
+        }
         for (width, stream) in own.into_iter().zip([Stream::Keys, Stream::Values]) {
             if width.is_some() && !streams.contains(&stream) {
                 return Err(Error::Unsupported {

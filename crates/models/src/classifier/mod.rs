@@ -45,7 +45,9 @@ bochner_numerics::checked_when_read!(TextClassifierConfig);
 impl TextClassifierConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("words", self.words)?;
-        argument::at_least_one("classes", self.classes)
+        argument::at_least_one("classes", self.classes)?;
+        // The table of words has the encoder's width, and would be the first to refuse it.
+        self.encoder.validate()
     }
 
     /// A Transformer: vectors times the root of their width, sinusoidal positions up to `longest` words, dropout

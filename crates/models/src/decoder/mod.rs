@@ -29,8 +29,9 @@ pub struct DecoderConfig {
 bochner_numerics::checked_when_read!(DecoderConfig);
 
 impl DecoderConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
-        argument::at_least_one("layers", self.layers)
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("layers", self.layers)?;
+        self.layer.validate()
     }
 }
 

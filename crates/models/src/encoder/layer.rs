@@ -50,9 +50,10 @@ pub(crate) fn check_layer(
     for (name, size) in [("width", width), ("hidden", hidden)] {
         argument::at_least_one(name, size)?;
     }
-    let divides = heads > 0 && width.is_multiple_of(heads);
-    let allowed = "at least 1 and a divisor of the layer's width";
-    argument::in_range(divides, "heads", heads as f64, allowed)?;
+    if heads == 0 || !width.is_multiple_of(heads) {
+        let allowed = format!("at least 1 and a divisor of the layer's width, {width}");
+        return Err(argument::out_of_range("heads", heads as f64, allowed));
+    }
     argument::rate("dropout", dropout)
 }
 

@@ -34,8 +34,9 @@ pub struct EncoderConfig {
 bochner_numerics::checked_when_read!(EncoderConfig);
 
 impl EncoderConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
-        argument::at_least_one("layers", self.layers)
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("layers", self.layers)?;
+        self.layer.validate()
     }
 }
 

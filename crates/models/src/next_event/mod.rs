@@ -91,6 +91,7 @@ fn geometric([first, last]: [f64; 2], count: usize) -> impl Iterator<Item = f64>
 impl NextEventConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("kinds", self.kinds)?;
+        self.encoder.validate()?;
         self.time.iter().try_for_each(|sense| sense.validate())?;
         let (features, width) = (self.features(), self.encoder.layer.width);
         let allowed = format!("less than the encoder's width, {width}");

@@ -66,6 +66,8 @@ impl TranslatorConfig {
             "another token than the start",
         )?;
         argument::at_least_one("longest", self.longest)?;
+        self.encoder.validate()?;
+        self.decoder.validate()?;
         argument::rate("attention_dropout", self.attention_dropout.unwrap_or(0.0))?;
         let (encoder, decoder) = (&self.encoder.layer, &self.decoder.layer);
         argument::shape("width of the decoder", &[encoder.width], &[decoder.width])?;

@@ -51,7 +51,7 @@ impl<E: Element> Translator<E> {
     /// rounding.
     ///
     /// # Errors
-    /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a longest translation that has more tokens
+    /// [`Error::Text`] for a beam of 0 and the like; [`Error::Argument`] for a longest translation that has more tokens
     /// than there are positions; [`Error::Unsupported`] for a training pass; [`Error::Attention`] for a mechanism that
     /// does not decode.
     ///
@@ -98,7 +98,15 @@ impl<E: Element> Translator<E> {
     /// Refuses settings that no search can have.
     pub(super) fn searches(&self, beam: &BeamConfig) -> Result<(), Error> {
         BeamSearch::new(self.tokens(), beam)?;
-        self.embedding.fits(beam.max_length)
+        let (got, longest) = (beam.max_length, self.config.longest);
+        if got > longest {
+            let allowed = format!(
+                "at most {longest}, the positions of the model: give that number, or `..translator.search().clone()` \
+                 for the settings that a `TextTranslator` has already"
+            );
+            return Err(argument::out_of_range("max_length", got as f64, allowed).into());
+        }
+        Ok(())
     }
 
     /// Refuses a source that the encoder cannot read.

@@ -104,10 +104,12 @@ impl TextTranslator {
         })
     }
 
-    /// The translator with other settings of its search.
+    /// The translator with other settings of its search. The default ones may be for longer translations than the model
+    /// has positions for: take those that are not to change from [`search`](Self::search), as
+    /// `BeamConfig { beam: 5, ..translator.search().clone() }`.
     ///
     /// # Errors
-    /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a longest translation that has more tokens
+    /// [`Error::Text`] for a beam of 0 and the like; [`Error::Argument`] for a longest translation that has more tokens
     /// than the model has positions.
     pub fn with_search(self, search: BeamConfig) -> Result<Self, Error> {
         self.model.searches(&search)?;

@@ -175,7 +175,19 @@ fn searches_that_cannot_be_are_refused() {
     };
     assert!(with(1, LONGEST).is_ok());
     assert!(matches!(with(0, LONGEST), Err(Error::Text(_))));
-    assert!(matches!(with(1, LONGEST + 1), Err(Error::TooLong { .. })));
+    let long = with(1, LONGEST + 1).unwrap_err().to_string();
+    assert!(
+        long.starts_with("`max_length` is 13, but must be at most 12"),
+        "{long}"
+    );
+    assert!(long.contains("`..translator.search().clone()`"), "{long}");
+    // What the message advises.
+    let translator = trained(softmax());
+    let search = BeamConfig {
+        beam: 2,
+        ..translator.search().clone()
+    };
+    assert!(translator.with_search(search).is_ok());
 }
 
 /// Writes a file as `TextTranslator::save` does, of parts that need not fit.

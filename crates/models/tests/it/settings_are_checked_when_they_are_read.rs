@@ -2,13 +2,15 @@
 
 use bochner_attention::Softmax;
 use bochner_graph::AttentionKind;
-use bochner_models::classifier::TextClassifierConfig;
+use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::node_classifier::{Architecture, NodeClassifierConfig};
 use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
 use bochner_models::training::{FitConfig, Goal};
+use bochner_numerics::Seed;
+use dfdx::tensor::Cpu;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -81,6 +83,26 @@ fn encoders_and_what_is_built_of_them() {
     let regressor = RegressorConfig::new(3, Softmax::default().into());
     check(&regressor, &[("inputs", json!(0))]);
     check(&regressor, &of_layer);
+}
+
+#[test]
+fn widths_and_heads_are_named_before_a_classifier_is_built() {
+    let refused = |width: usize, heads: usize| {
+        let layer = EncoderLayerConfig {
+            width,
+            heads,
+            ..layer()
+        };
+        let encoder = EncoderConfig { layers: 1, layer };
+        let config = TextClassifierConfig::transformer(50, 2, 5, encoder);
+        let model = TextClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(1));
+        model.unwrap_err().to_string()
+    };
+    assert_eq!(refused(0, 2), "`width` is 0, but must be at least 1");
+    assert_eq!(
+        refused(8, 3),
+        "`heads` is 3, but must be at least 1 and a divisor of the layer's width, 8"
+    );
 }
 
 #[test]

@@ -43,6 +43,10 @@ fn settings() {
     for heads in [4, 0, 7] {
         let got = refused(6, config(heads, direct(2.0, 4)));
         assert!(names(&got, "heads"), "{got}");
+        let both = format!(
+            "`heads` is {heads}, but must be at least 1 and a divisor of the layer's width, 6"
+        );
+        assert_eq!(got.to_string(), both);
     }
     for p in [0.0, -2.0, f64::NAN, f64::INFINITY] {
         let got = refused(6, config(2, direct(p, 4)));

@@ -20,6 +20,9 @@ fn what_does_not_fit_is_refused() {
         change(&mut config);
         trainer(&config, pairs).map(|_| ())
     };
+    let flat = with(|c| c.encoder.layer.width = 0, pairs(3, "train"));
+    let flat = flat.unwrap_err().to_string();
+    assert!(flat.starts_with("`width` is 0"), "{flat}");
     let pair = |source: Vec<usize>, target: Vec<usize>| vec![Pair { source, target }];
     assert!(matches!(with(|_| (), vec![]), Err(Error::Argument(_))));
     assert!(matches!(
@@ -53,7 +56,7 @@ fn what_does_not_fit_is_refused() {
     };
     assert!(matches!(
         trained.translate(&sources, &far),
-        Err(Error::TooLong { .. })
+        Err(Error::Argument(error)) if error.name() == "max_length"
     ));
     for dropout in [0.0, 0.1] {
         let pass = Pass::Training {
