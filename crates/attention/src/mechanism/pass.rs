@@ -169,8 +169,15 @@ pub enum Pass {
         dropout: f64,
     },
     /// Noise is drawn from the seed, nothing is dropped.
+    ///
+    /// Most mechanisms draw nothing in evaluation and ignore the seed: those whose card says [`Draws::Nothing`] or
+    /// [`Draws::InTraining`].
+    ///
+    /// [`Draws::Nothing`]: crate::Draws::Nothing
+    /// [`Draws::InTraining`]: crate::Draws::InTraining
     Evaluation {
-        /// Usually the same in every evaluation.
+        /// Any seed, and the same one in every evaluation, so that results can be compared and come out again. A trainer
+        /// of `bochner-models` has one, `Trainer::evaluation_seed`, with which its model gives what the trainer gives.
         seed: Seed,
     },
 }

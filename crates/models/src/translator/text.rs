@@ -215,6 +215,9 @@ impl Trainer {
     /// The model as it stands with the subwords that its pairs were made of: a translator of lines that draws in
     /// evaluation what the trainer draws.
     ///
+    /// After [`fit`](Self::fit) the model is that of the last epoch; [`use_best`](Self::use_best) first makes it that of
+    /// the best one.
+    ///
     /// # Errors
     /// The errors of [`TextTranslator::new`].
     pub fn text_translator(&self, subwords: Subwords) -> Result<TextTranslator, Error> {
