@@ -1,7 +1,7 @@
 //! How much attention crosses from one modality to another.
 
 use crate::Error;
-use crate::rollout::{check, mean_over_heads, products, with_residual};
+use crate::rollout::{mean_over_heads, products, with_residual};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array3, ArrayView2, ArrayView4, Axis, s};
 
@@ -129,7 +129,10 @@ pub fn inter_modality_flow<T: Real>(
     v: Option<ArrayView4<T>>,
     kinds: &[Modality],
 ) -> Result<InterModalityFlow, Error> {
-    check(a, "kinds", kinds.len())?;
+    let (layers, heads, length, _) = a.dim();
+    argument::not_empty("weights", a.shape())?;
+    argument::shape("weights", &[layers, heads, length, length], a.shape())?;
+    argument::shape("kinds", &[length], &[kinds.len()])?;
     let tokens = (0..kinds.len()).filter(|&i| kinds[i] != Modality::Padding);
     let tokens: Vec<usize> = tokens.collect();
     if tokens.is_empty() {
@@ -137,7 +140,7 @@ pub fn inter_modality_flow<T: Real>(
     }
     let is_vision = tokens.iter().map(|&i| kinds[i] == Modality::Vision);
     let is_vision: Vec<bool> = is_vision.collect();
-    let attention = mean_over_heads(a, &tokens)?;
+    let attention = mean_over_heads(a.outer_iter(), &tokens)?;
     let shares = |layers: &Array3<f64>| -> Array1<f64> {
         let layers = layers.outer_iter();
         layers.map(|layer| share(layer, &is_vision)).collect()

@@ -19,8 +19,8 @@
 //!   for the graph of causes, latent ones among them, with the order of the tokens or without it, and
 //!   [`smallest_explanation`] for the tokens that a prediction rests on.
 //!
-//! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
-//! at, not even where it is NaN.
+//! Padding never counts: the callers say which queries are kept, as [`kept_queries`] has it from the lengths of
+//! sentences, and what stands in the rows of others is not looked at, not even where it is NaN.
 //!
 //! # Example
 //!
@@ -52,6 +52,7 @@
 //! | `entropy` | [`attention_entropy`], [`entropy()`] |
 //! | `effective_rank` | [`effective_rank()`] |
 //! | `rollout` | [`attention_rollout`] |
+//! | `rows` | [`kept_queries`] |
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
 //! | `guided_mask` | [`attention_guided_mask`] |
 //! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`], [`CausalStructure`], [`MixedGraph`], [`Mark`], [`Independence`], [`FisherZ`], [`ZeroCorrelation`], [`Separation`], [`smallest_explanation`] |
@@ -87,4 +88,5 @@ pub use guided_mask::attention_guided_mask;
 pub use heads::{head_diversity, head_spread};
 pub use ndarray;
 pub use rollout::attention_rollout;
+pub use rows::kept_queries;
 pub use trace::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};

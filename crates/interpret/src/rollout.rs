@@ -2,7 +2,7 @@
 
 use crate::Error;
 use bochner_numerics::{Real, argument};
-use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView4, Axis};
+use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 
 /// Attention rollout: the product of the layers' weights, each of them mixed with the residual stream.
 ///
@@ -12,11 +12,14 @@ use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView4, Axis};
 /// kept. Later layers stand on the left: row $i$ of $R_l$ says what token $i$ after layer $l$ is made of.
 ///
 /// # Shapes
-/// `a: [L, M, T, T]`, `tokens: [T]` (`true` keeps) to `[L, T, T]`; the rows and columns of other tokens are zero.
+/// `weights`: one array `[B, M, T, T]` for each layer, the lowest first, as models inspect them; layers may differ
+/// in their number of heads. `queries: [B, T]` (`true` keeps). The result is `[B, L, T, T]`, example by example; the
+/// rows and columns of other tokens are zero.
 ///
 /// # Errors
-/// [`Error::Argument`] for no weights, weights that are not square, another shape of `tokens`, a weight of kept
-/// tokens that is negative or not finite, or weights whose products overflow.
+/// [`Error::Argument`] for no layers, weights that are empty, not square, or for other examples or tokens than those
+/// of the first layer, another shape of `queries`, a weight of kept tokens that is negative or not finite, or weights
+/// whose products overflow.
 ///
 /// # Numerics
 /// In double precision. Rows are not normalised: they sum to 1 where those of all layers do.
@@ -28,55 +31,51 @@ use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView4, Axis};
 /// use bochner_interpret::attention_rollout;
 /// use ndarray::{Array4, array};
 ///
-/// // Two layers of one head, in which every token looks at the first one.
-/// let a = Array4::from_shape_fn((2, 1, 2, 2), |(_, _, _, j)| if j == 0 { 1.0_f32 } else { 0.0 });
-/// let rollout = attention_rollout(a.view(), array![true, true].view())?;
-/// assert_eq!(rollout[[0, 1, 1]], 0.5);
-/// assert_eq!(rollout[[1, 1, 1]], 0.25); // The residual streams leave so much of the second token.
+/// // One head of one sentence, in which every token looks at the first one; both layers do so.
+/// let layer = Array4::from_shape_fn((1, 1, 2, 2), |(.., j)| if j == 0 { 1.0_f32 } else { 0.0 });
+/// let rollout = attention_rollout(&[layer.view(), layer.view()], array![[true, true]].view())?;
+/// assert_eq!(rollout[[0, 0, 1, 1]], 0.5);
+/// assert_eq!(rollout[[0, 1, 1, 1]], 0.25); // The residual streams leave so much of the second token.
 /// # Ok::<(), bochner_interpret::Error>(())
 /// ```
 pub fn attention_rollout<T: Real>(
-    a: ArrayView4<T>,
-    tokens: ArrayView1<bool>,
-) -> Result<Array3<f64>, Error> {
-    check(a, "tokens", tokens.len())?;
-    let tokens: Vec<usize> = (0..tokens.len()).filter(|&i| tokens[i]).collect();
-    let layers = mean_over_heads(a, &tokens)?;
-    let (count, length) = (a.dim().0, a.dim().2);
-    let mut placed = Array3::zeros((count, length, length));
-    for (l, product) in products(&layers)?.outer_iter().enumerate() {
-        for ((i, j), &x) in product.indexed_iter() {
-            placed[[l, tokens[i], tokens[j]]] = x;
+    weights: &[ArrayView4<T>],
+    queries: ArrayView2<bool>,
+) -> Result<Array4<f64>, Error> {
+    argument::at_least_one("layers of weights", weights.len())?;
+    let (batch, _, tokens, _) = weights[0].dim();
+    for (l, layer) in weights.iter().enumerate() {
+        let (name, heads) = (format!("weights[{l}]"), layer.dim().1);
+        argument::not_empty(name.clone(), layer.shape())?;
+        argument::shape(name, &[batch, heads, tokens, tokens], layer.shape())?;
+    }
+    argument::shape("queries", &[batch, tokens], queries.shape())?;
+    let mut rollouts = Array4::zeros((batch, weights.len(), tokens, tokens));
+    for (b, mut rollout) in rollouts.outer_iter_mut().enumerate() {
+        let kept: Vec<usize> = (0..tokens).filter(|&i| queries[[b, i]]).collect();
+        let layers = weights.iter().map(|layer| layer.index_axis(Axis(0), b));
+        let means = mean_over_heads(layers, &kept)?;
+        for ((l, i, j), &x) in products(&means)?.indexed_iter() {
+            rollout[[l, kept[i], kept[j]]] = x;
         }
     }
-    Ok(placed)
+    Ok(rollouts)
 }
 
-/// Refuses weights that are empty or not square, and another number of what is `named` than of tokens.
-pub(crate) fn check<T: Real>(
-    a: ArrayView4<T>,
-    named: &'static str,
-    count: usize,
-) -> Result<(), Error> {
-    let (layers, heads, tokens, _) = a.dim();
-    argument::not_empty("weights", a.shape())?;
-    argument::shape("weights", &[layers, heads, tokens, tokens], a.shape())?;
-    argument::shape(named, &[tokens], &[count])?;
-    Ok(())
-}
-
-/// The mean over the heads, between the tokens of these indices alone, `[L, n, n]`.
-pub(crate) fn mean_over_heads<T: Real>(
-    a: ArrayView4<T>,
+/// The mean over the heads of each layer, `[M, T, T]`, between the tokens of these indices alone: `[L, n, n]`.
+pub(crate) fn mean_over_heads<'a, T: Real>(
+    layers: impl ExactSizeIterator<Item = ArrayView3<'a, T>>,
     tokens: &[usize],
 ) -> Result<Array3<f64>, Error> {
-    let (layers, heads, ..) = a.dim();
-    let mut means = Array3::zeros((layers, tokens.len(), tokens.len()));
-    for ((l, i, j), mean) in means.indexed_iter_mut() {
-        for m in 0..heads {
-            let weight = a[[l, m, tokens[i], tokens[j]]];
-            argument::non_negative("weights of kept tokens", weight)?;
-            *mean += weight.as_f64() / heads as f64;
+    let mut means = Array3::zeros((layers.len(), tokens.len(), tokens.len()));
+    for (mut of_layer, layer) in means.outer_iter_mut().zip(layers) {
+        let heads = layer.dim().0;
+        for ((i, j), mean) in of_layer.indexed_iter_mut() {
+            for m in 0..heads {
+                let weight = layer[[m, tokens[i], tokens[j]]];
+                argument::non_negative("weights of kept tokens", weight)?;
+                *mean += weight.as_f64() / heads as f64;
+            }
         }
     }
     Ok(means)
@@ -102,52 +101,93 @@ pub(crate) fn products(layers: &Array3<f64>) -> Result<Array3<f64>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array1, Array4, s};
+    use crate::kept_queries;
+    use ndarray::s;
 
-    /// Rows of probabilities.
-    fn weights(shape: [usize; 4]) -> Array4<f64> {
-        let mut a = Array4::from_shape_fn(shape, |(l, m, i, j)| {
-            ((1 + l + 3 * m + 7 * i + 5 * j) as f64).sin().abs()
+    /// Rows of probabilities, of two examples with three heads and four tokens, which differ between layers.
+    fn weights(layer: usize) -> Array4<f64> {
+        let mut a = Array4::from_shape_fn((2, 3, 4, 4), |(b, m, i, j)| {
+            ((1 + layer + 11 * b + 3 * m + 7 * i + 5 * j) as f64)
+                .sin()
+                .abs()
         });
         let sums = a.sum_axis(Axis(3)).insert_axis(Axis(3));
         a /= &sums;
         a
     }
 
+    /// The rollout of layers that are kept in arrays.
+    fn rollout(layers: &[Array4<f64>], lengths: [usize; 2]) -> Result<Array4<f64>, Error> {
+        let views: Vec<_> = layers.iter().map(|layer| layer.view()).collect();
+        attention_rollout(&views, kept_queries(&lengths, 4)?.view())
+    }
+
     #[test]
     fn later_layers_stand_on_the_left() {
-        let a = weights([3, 2, 4, 4]);
-        let all = Array1::from_elem(4, true);
-        let rollout = attention_rollout(a.view(), all.view()).unwrap();
-        let of = |l: usize| {
-            let mean = a.index_axis(Axis(0), l).mean_axis(Axis(0)).unwrap();
-            0.5 * (mean + Array2::<f64>::eye(4))
-        };
-        let want = of(2).dot(&of(1)).dot(&of(0));
-        let got = rollout.index_axis(Axis(0), 2);
-        assert!((&got - &want).iter().all(|x| x.abs() < 1e-15));
-        let swapped = of(0).dot(&of(1)).dot(&of(2));
-        assert!((&got - &swapped).iter().any(|x| x.abs() > 1e-3));
-        let sums = rollout.sum_axis(Axis(2));
+        let layers = [0, 1, 2].map(weights);
+        let rollout = rollout(&layers, [4, 4]).unwrap();
+        assert_eq!(rollout.dim(), (2, 3, 4, 4));
+        for b in 0..2 {
+            let of = |l: usize| {
+                let mean = layers[l].index_axis(Axis(0), b).mean_axis(Axis(0)).unwrap();
+                0.5 * (mean + Array2::<f64>::eye(4))
+            };
+            let want = of(2).dot(&of(1)).dot(&of(0));
+            let got = rollout.slice(s![b, 2, .., ..]);
+            assert!((&got - &want).iter().all(|x| x.abs() < 1e-15));
+            let swapped = of(0).dot(&of(1)).dot(&of(2));
+            assert!((&got - &swapped).iter().any(|x| x.abs() > 1e-3));
+        }
+        let sums = rollout.sum_axis(Axis(3));
         assert!(sums.iter().all(|x| (x - 1.0).abs() < 1e-14));
     }
 
     #[test]
+    fn sentences_of_a_batch_do_not_meet() {
+        let layers = [0, 1].map(weights);
+        let both = rollout(&layers, [4, 3]).unwrap();
+        for (b, length) in [4, 3].into_iter().enumerate() {
+            let alone = [0, 1].map(|l| layers[l].slice(s![b..=b, .., .., ..]));
+            let kept = kept_queries(&[length], 4).unwrap();
+            let alone = attention_rollout(&alone, kept.view()).unwrap();
+            assert_eq!(both.slice(s![b..=b, .., .., ..]), alone);
+        }
+    }
+
+    #[test]
     fn padding_is_left_out() {
-        let short = weights([2, 2, 3, 3]);
-        let mut a = Array4::from_elem((2, 2, 4, 4), f64::NAN);
-        a.slice_mut(s![.., .., ..3, ..3]).assign(&short);
-        let kept = Array1::from_vec(vec![true, true, true, false]);
-        let got = attention_rollout(a.view(), kept.view()).unwrap();
-        let all = Array1::from_elem(3, true);
-        let want = attention_rollout(short.view(), all.view()).unwrap();
-        assert_eq!(got.slice(s![.., ..3, ..3]), want);
-        assert!(got.slice(s![.., 3, ..]).iter().all(|&x| x == 0.0));
-        let all = Array1::from_elem(4, true);
-        assert!(attention_rollout(a.view(), all.view()).is_err());
-        assert!(attention_rollout(short.view(), kept.view()).is_err());
-        let huge = Array4::from_elem((2, 1, 2, 2), 1e300);
-        let two = Array1::from_elem(2, true);
-        assert!(attention_rollout(huge.view(), two.view()).is_err());
+        let mut layers = [0, 1].map(weights);
+        let short = layers.clone();
+        for layer in &mut layers {
+            layer.slice_mut(s![1, .., 3, ..]).fill(f64::NAN);
+            layer.slice_mut(s![1, .., .., 3]).fill(f64::NAN);
+        }
+        let got = rollout(&layers, [4, 3]).unwrap();
+        let short: Vec<_> = short
+            .iter()
+            .map(|layer| layer.slice(s![1.., .., ..3, ..3]))
+            .collect();
+        let kept = kept_queries(&[3], 3).unwrap();
+        let want = attention_rollout(&short, kept.view()).unwrap();
+        assert_eq!(got.slice(s![1.., .., ..3, ..3]), want);
+        assert!(got.slice(s![1, .., 3, ..]).iter().all(|&x| x == 0.0));
+        assert!(got.slice(s![1, .., .., 3]).iter().all(|&x| x == 0.0));
+        assert!(rollout(&layers, [4, 4]).is_err());
+        let nothing = rollout(&layers, [4, 0]).unwrap();
+        assert!(nothing.slice(s![1, .., .., ..]).iter().all(|&x| x == 0.0));
+    }
+
+    #[test]
+    fn layers_that_do_not_fit_are_named() {
+        let says = |layers: &[Array4<f64>]| rollout(layers, [4, 4]).unwrap_err().to_string();
+        assert!(says(&[]).starts_with("`layers of weights`"));
+        let one = weights(0).slice(s![..1, .., .., ..]).to_owned();
+        assert!(says(&[weights(0), one]).starts_with("`weights[1]`"));
+        let wide = weights(0).slice(s![.., .., ..3, ..]).to_owned();
+        assert!(says(&[wide]).starts_with("`weights[0]`"));
+        let small = weights(0).slice(s![.., .., ..3, ..3]).to_owned();
+        assert!(says(&[small]).starts_with("`queries`"));
+        let huge = Array4::from_elem((2, 1, 4, 4), 1e300);
+        assert!(says(&[huge.clone(), huge]).starts_with("`products of the layers`"));
     }
 }

@@ -2,7 +2,33 @@
 
 use crate::Error;
 use bochner_numerics::{Real, argument};
-use ndarray::{ArrayView1, ArrayView2, ArrayView4};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayView4};
+
+/// The queries that are kept of sequences of these lengths, which padding brings to `positions` positions: `queries`
+/// of the other functions.
+///
+/// # Shapes
+/// `lengths: [B]` to `[B, positions]`, where `true` keeps.
+///
+/// # Errors
+/// [`Error::Argument`] for a length above `positions`.
+///
+/// ```
+/// use bochner_interpret::kept_queries;
+/// use ndarray::array;
+///
+/// let kept = kept_queries(&[2, 3], 3)?;
+/// assert_eq!(kept, array![[true, true, false], [true, true, true]]);
+/// # Ok::<(), bochner_interpret::Error>(())
+/// ```
+pub fn kept_queries(lengths: &[usize], positions: usize) -> Result<Array2<bool>, Error> {
+    for (b, &length) in lengths.iter().enumerate() {
+        let (name, allowed) = (format!("lengths[{b}]"), format!("at most {positions}"));
+        argument::in_range(length <= positions, name, length as f64, allowed)?;
+    }
+    let shape = (lengths.len(), positions);
+    Ok(Array2::from_shape_fn(shape, |(b, t)| t < lengths[b]))
+}
 
 /// Refuses weights without elements, and another shape of `queries` than `[B, Tq]`.
 pub(crate) fn check<T: Real>(
@@ -22,4 +48,16 @@ pub(crate) fn read<T: Real>(row: ArrayView1<T>) -> Result<Vec<f64>, Error> {
         Ok(weight.as_f64())
     };
     row.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_the_positions_are_named() {
+        assert!(kept_queries(&[0, 4], 4).is_ok());
+        let error = kept_queries(&[4, 5], 4).unwrap_err().to_string();
+        assert_eq!(error, "`lengths[1]` is 5, but must be at most 4");
+    }
 }

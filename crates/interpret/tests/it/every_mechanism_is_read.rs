@@ -3,10 +3,10 @@
 use bochner_attention::{Mask, Pass, Rows, Size, Streams, Variant, registry};
 use bochner_interpret::{
     CausalStructure, Correlations, Error, FisherZ, ValueCovariance, attention_entropy,
-    attention_rollout, effective_rank,
+    attention_rollout, effective_rank, kept_queries,
 };
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array1, Array2, Array4, s};
+use ndarray::{Array4, s};
 
 const HEADS: usize = 2;
 const TOKENS: usize = 6;
@@ -43,10 +43,7 @@ fn read_outs_are_finite_or_say_why_not() {
         read += 1;
         let is_finite = |x: f64| x.is_finite();
         let is_share = weights.iter().all(|&weight| weight >= 0.0);
-        let (queries, tokens) = (
-            Array2::from_elem((1, TOKENS), true),
-            Array1::from_elem(TOKENS, true),
-        );
+        let queries = kept_queries(&[TOKENS], TOKENS).unwrap();
         match attention_entropy(weights.view(), queries.view()) {
             Ok(entropy) => {
                 let most = (TOKENS as f64).ln() + 1e-12;
@@ -55,7 +52,7 @@ fn read_outs_are_finite_or_say_why_not() {
             }
             Err(error) => assert!(matches!(error, Error::Argument(_)) && !is_share, "{name}"),
         }
-        match attention_rollout(weights.view(), tokens.view()) {
+        match attention_rollout(&[weights.view()], queries.view()) {
             Ok(rollout) => {
                 assert!(is_share && rollout.iter().all(|&x| is_finite(x)), "{name}");
             }

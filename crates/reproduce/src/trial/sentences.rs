@@ -11,7 +11,7 @@ use crate::suite::Source;
 use crate::{Error, Preset, Settings, Trial, Unit};
 use bochner_attention::Variant;
 use bochner_datasets::{SentenceData, Split};
-use bochner_interpret::{head_diversity, head_spread};
+use bochner_interpret::{head_diversity, head_spread, kept_queries};
 use bochner_models::classifier::{Task, TextClassifier, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
@@ -19,7 +19,7 @@ use bochner_nn::parameter_count;
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
 use dfdx::tensor::Cpu;
-use ndarray::{Array2, Axis};
+use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::path::Path;
@@ -240,8 +240,8 @@ impl<'a> Classifier<'a> {
         let (mut diversity, mut spread) = (0.0, 0.0);
         for sentences in test.chunks(LOOKED_AT) {
             let weights = self.trainer.inspect(sentences)?.swap_remove(0).weights;
-            let (batch, _, width, _) = weights.dim();
-            let queries = Array2::from_shape_fn((batch, width), |(i, j)| j < sentences[i].len());
+            let lengths: Vec<usize> = sentences.iter().map(Vec::len).collect();
+            let queries = kept_queries(&lengths, weights.dim().2)?;
             diversity += head_diversity(weights.view(), queries.view())?.sum();
             spread += head_spread(weights.view(), queries.view())?.sum();
         }
