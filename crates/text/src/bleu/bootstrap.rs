@@ -4,6 +4,7 @@ use super::{BleuConfig, BleuStatistics, Pcg64};
 use crate::Error;
 use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The settings of the bootstrap; the defaults are sacrebleu's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ impl BootstrapConfig {
 
 bochner_numerics::checked_when_read!(BootstrapConfig);
 
-/// A score and how it varies over resampled corpora.
+/// A score and how it varies over resampled corpora, displayed as `score [low, high]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The score of the corpus itself.
@@ -48,6 +49,12 @@ pub struct Interval {
     pub low: f64,
     /// The upper end of the 95 % interval.
     pub high: f64,
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} [{:.2}, {:.2}]", self.score, self.low, self.high)
+    }
 }
 
 impl Interval {

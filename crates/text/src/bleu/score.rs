@@ -3,8 +3,18 @@
 use super::{BleuConfig, BleuStatistics, Orders, Smoothing};
 use crate::Error;
 use bochner_numerics::argument;
+use std::fmt;
 
-/// A BLEU score with its parts.
+/// A BLEU score with its parts, which is displayed in the one line that sacrebleu prints.
+///
+/// ```
+/// use bochner_text::{BleuConfig, corpus_bleu};
+///
+/// let bleu = corpus_bleu(&["a b c d e"], &[vec!["a b c d e f"]], &BleuConfig::default())?;
+/// let line = "BLEU = 81.87 100.0/100.0/100.0/100.0 (BP = 0.819 ratio = 0.833 hyp_len = 5 ref_len = 6)";
+/// assert_eq!(bleu.to_string(), line);
+/// # Ok::<(), bochner_text::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BleuScore {
     /// The score, from 0 to 100.
@@ -15,6 +25,26 @@ pub struct BleuScore {
     pub brevity_penalty: f64,
     /// The counts, before smoothing.
     pub statistics: BleuStatistics,
+}
+
+impl fmt::Display for BleuScore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let precisions = self.precisions.iter().map(|p| format!("{p:.1}"));
+        let precisions = precisions.collect::<Vec<_>>().join("/");
+        let [hypothesis, reference] = [
+            self.statistics.hypothesis_length,
+            self.statistics.reference_length,
+        ];
+        let ratio = match reference {
+            0 => 0.0,
+            _ => hypothesis as f64 / reference as f64,
+        };
+        write!(
+            f,
+            "BLEU = {:.2} {precisions} (BP = {:.3} ratio = {ratio:.3} hyp_len = {hypothesis} ref_len = {reference})",
+            self.score, self.brevity_penalty
+        )
+    }
 }
 
 impl BleuStatistics {

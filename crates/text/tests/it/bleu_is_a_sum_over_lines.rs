@@ -2,8 +2,8 @@
 
 use bochner_text::bleu::Pcg64;
 use bochner_text::{
-    BleuConfig, BleuStatistics, BootstrapConfig, Case, Error, Orders, Smoothing, Tokenisation,
-    bootstrap, corpus_bleu, line_statistics, paired_bootstrap, sentence_bleu,
+    BleuConfig, BleuStatistics, BootstrapConfig, Case, Error, Interval, Orders, Smoothing,
+    Tokenisation, bootstrap, corpus_bleu, line_statistics, paired_bootstrap, sentence_bleu,
 };
 use proptest::prelude::*;
 
@@ -128,4 +128,43 @@ fn arguments_that_do_not_fit_are_refused() {
     };
     let other = bootstrap(&lines, &bigrams, &BootstrapConfig::default());
     assert!(matches!(other, Err(Error::Argument(_))));
+}
+
+#[test]
+fn scores_are_displayed_as_sacrebleu_prints_them() {
+    // The example of sacrebleu's own documentation, and what is printed there.
+    let hypotheses = [
+        "The dog bit the man.",
+        "It wasn't surprising.",
+        "The man had just bitten him.",
+    ];
+    let references = [
+        vec![
+            "The dog bit the man.",
+            "It was not unexpected.",
+            "The man bit him first.",
+        ],
+        vec![
+            "The dog had bit the man.",
+            "No one was surprised.",
+            "The man had bitten the dog.",
+        ],
+    ];
+    let bleu = corpus_bleu(&hypotheses, &references, &BleuConfig::default()).unwrap();
+    assert_eq!(
+        bleu.to_string(),
+        "BLEU = 48.53 82.4/50.0/45.5/37.5 (BP = 0.943 ratio = 0.944 hyp_len = 17 ref_len = 18)"
+    );
+    let nothing = corpus_bleu(&[""], &[vec![""]], &BleuConfig::default()).unwrap();
+    assert_eq!(
+        nothing.to_string(),
+        "BLEU = 0.00 0.0/0.0/0.0/0.0 (BP = 1.000 ratio = 0.000 hyp_len = 0 ref_len = 0)"
+    );
+    let interval = Interval {
+        score: 48.53,
+        mean: 47.0,
+        low: 39.876,
+        high: 55.0,
+    };
+    assert_eq!(interval.to_string(), "48.53 [39.88, 55.00]");
 }
