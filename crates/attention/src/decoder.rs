@@ -361,7 +361,7 @@ impl<T: Real> Decoder<T> {
         output: Option<ArrayViewMut4<T>>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        let shared = shared_heads("heads of `k`", k.len_of(Axis(1)), self.size.heads)?;
+        let shared = shared_heads(k.len_of(Axis(1)), self.size.heads)?;
         let DecoderSize {
             batch,
             width,

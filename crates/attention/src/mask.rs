@@ -343,10 +343,18 @@ impl Mask {
         let [examples, of_heads] = self.matrices;
         let fits = |given, all| given == 1 || given == all;
         if !fits(examples, batch) || !fits(of_heads, heads) {
+            let one_or = |all| match all {
+                1 => "1".to_owned(),
+                _ => format!("1 or {all}"),
+            };
             return Err(Error::Mask {
-                what: "matrix",
-                expected: format!("matrices for 1 or {batch} examples and 1 or {heads} heads"),
-                got: format!("matrices for {examples} and {of_heads}"),
+                what: "number of matrices",
+                expected: format!(
+                    "{} for the examples and {} for the heads",
+                    one_or(batch),
+                    one_or(heads)
+                ),
+                got: format!("{examples} for the examples and {of_heads} for the heads"),
             });
         }
         match rows.iter().map(Vec::len).find(|&len| len != keys) {

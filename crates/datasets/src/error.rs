@@ -33,9 +33,11 @@ pub enum Error {
         /// The name given.
         file: String,
     },
-    /// No data set has this name.
-    #[error("`{given}` is not one of {known}")]
+    /// No data set or protocol has this name.
+    #[error("no {what} is called `{given}`: there are {known}")]
     UnknownName {
+        /// What is looked for, such as `protocol of passenger`.
+        what: String,
         /// The name given.
         given: String,
         /// The names there are.

@@ -42,7 +42,8 @@ pub fn load(
     rows: Rows,
     store: &DataStore,
 ) -> Result<RegressionData, Error> {
-    by_name(&Protocol::REGRESSION, Protocol::name, protocol.name())?;
+    let what = format!("protocol of {set}");
+    by_name(what, &Protocol::REGRESSION, Protocol::name, protocol.name())?;
     let mut loader = Loader {
         store,
         provenance: Vec::new(),

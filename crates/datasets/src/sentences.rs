@@ -64,7 +64,7 @@ impl SentenceSet {
     }
 }
 
-named!(SentenceSet);
+named!(SentenceSet, "set of sentences");
 
 /// A labelled sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +216,8 @@ impl SentenceData {
             (Protocol::Fixed, SentenceSet::Sst2) => vec![by_files(&sizes)],
             (Protocol::Fixed, _) => {
                 let known = [Protocol::P10, Protocol::R90];
-                by_name(&known, Protocol::name, protocol.name())?;
+                let what = format!("protocol of {set}");
+                by_name(what, &known, Protocol::name, protocol.name())?;
                 unreachable!("a protocol that is not in the list has an unknown name")
             }
         };
@@ -355,7 +356,10 @@ mod tests {
     fn sets_that_do_not_fit_are_refused() {
         let of = |set, protocol, files| SentenceData::of_files(set, protocol, files).unwrap_err();
         let fixed = of(SentenceSet::Mr, Protocol::Fixed, vec![rows(60, 2)]);
-        assert!(matches!(fixed, Error::UnknownName { .. }));
+        assert_eq!(
+            fixed.to_string(),
+            "no protocol of mr is called `Fixed`: there are P10, R90"
+        );
         let file = of(SentenceSet::Trec, Protocol::P10, vec![rows(60, 6)]);
         assert!(matches!(file, Error::Argument(_)));
         let files = vec![rows(60, 6), rows(12, 7)];

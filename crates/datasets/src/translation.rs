@@ -81,7 +81,7 @@ impl TranslationSet {
     }
 }
 
-named!(TranslationSet);
+named!(TranslationSet, "translation set");
 
 /// Lines and their translations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

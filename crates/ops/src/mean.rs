@@ -36,12 +36,14 @@ impl MeanOverTime {
 /// [`ArgumentError::Shape`] or [`ArgumentError::OutOfRange`].
 pub fn check_lengths(lengths: &[usize], batch: usize, time: usize) -> Result<(), ArgumentError> {
     argument::shape("lengths", &[batch], &[lengths.len()])?;
-    for &length in lengths {
-        let holds = length <= time;
-        let allowed = format!("at most {time}, the number of positions");
-        argument::in_range(holds, "a sequence's length", length as f64, allowed)?;
+    match lengths.iter().position(|&length| length > time) {
+        None => Ok(()),
+        Some(b) => {
+            let (name, length) = (format!("lengths[{b}]"), lengths[b] as f64);
+            let allowed = format!("at most {time}, the number of positions");
+            Err(argument::out_of_range(name, length, allowed))
+        }
     }
-    Ok(())
 }
 
 impl<T: Real> Operation<T> for MeanOverTime {
@@ -139,5 +141,10 @@ mod tests {
         for wrong in [&[1, 5][..], &[usize::MAX, 1], &[1], &[1, 1, 1]] {
             assert!(check_lengths(wrong, 2, 4).is_err(), "{wrong:?}");
         }
+        let error = check_lengths(&[1, 5], 2, 4).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`lengths[1]` is 5, but must be at most 4, the number of positions"
+        );
     }
 }

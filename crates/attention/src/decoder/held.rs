@@ -1,7 +1,7 @@
 //! What a decoder holds, and forgets.
 
 use super::{Decoder, DecoderSize};
-use crate::engine::{Memory, first_seen};
+use crate::engine::{HEADS_OF_K, Memory, first_seen};
 use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
 
@@ -35,14 +35,11 @@ impl<T: Real> Decoder<T> {
             }
             return Ok(());
         }
-        let allowed = "that of the positions so far";
-        let given = key_heads as f64;
-        Ok(argument::in_range(
-            key_heads == self.key_heads,
-            "heads of `k`",
-            given,
-            allowed,
-        )?)
+        if key_heads == self.key_heads {
+            return Ok(());
+        }
+        let allowed = format!("{}, as for the positions so far", self.key_heads);
+        Err(argument::out_of_range(HEADS_OF_K, key_heads as f64, allowed).into())
     }
 
     /// Remembers nothing of each head of keys, or of each head of queries that has features of its own.

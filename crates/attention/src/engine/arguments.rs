@@ -81,7 +81,7 @@ impl<'a, T: Real> Arguments<'a, T> {
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
-        let shared = shared_heads("heads of `k`", k.len_of(Axis(1)), heads)?;
+        let shared = shared_heads(k.len_of(Axis(1)), heads)?;
         argument::shape("k", &[batch, shared, keys, width], k.shape())?;
         argument::shape("v", &[batch, shared, keys, value_width], v.shape())?;
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
@@ -343,20 +343,22 @@ pub(crate) fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<
 }
 
 /// The heads of keys and values that some heads of queries share.
-pub(crate) fn shared_heads(
-    name: &'static str,
-    key_heads: usize,
-    heads: usize,
-) -> Result<usize, ArgumentError> {
-    let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
-    argument::in_range(
-        divides,
-        name,
+pub(crate) fn shared_heads(key_heads: usize, heads: usize) -> Result<usize, ArgumentError> {
+    if key_heads > 0 && heads.is_multiple_of(key_heads) {
+        return Ok(key_heads);
+    }
+    let allowed = format!(
+        "a divisor of {heads}, the heads of q: heads are axis 1 of [batch, heads, time, width]"
+    );
+    Err(argument::out_of_range(
+        HEADS_OF_K,
         key_heads as f64,
-        "a divisor of the heads of queries",
-    )?;
-    Ok(key_heads)
+        allowed,
+    ))
 }
+
+/// What errors call the number of heads of keys.
+pub(crate) const HEADS_OF_K: &str = "heads of k";
 
 /// Rows of an operand: a copy, or the queries or keys themselves.
 pub(super) fn operand_rows<'a, T: Real>(

@@ -27,7 +27,9 @@ mod scan;
 mod sweep;
 mod with_weights;
 
-pub(crate) use arguments::{Arguments, HeadAt, Paths, over_readers, shared_heads, slab};
+pub(crate) use arguments::{
+    Arguments, HEADS_OF_K, HeadAt, Paths, over_readers, shared_heads, slab,
+};
 #[cfg(feature = "dfdx")]
 pub(crate) use cache::keep_marked;
 pub(crate) use decode::first_seen;

@@ -1,7 +1,6 @@
 //! The settings of a layer, and the sizes that follow from them.
 
 use super::PositionBias;
-use crate::engine::shared_heads;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
 use bochner_numerics::{Seed, argument};
@@ -120,7 +119,9 @@ impl MultiHeadConfig {
             });
         }
         let key_heads = self.key_heads.unwrap_or(heads);
-        shared_heads("key_heads", key_heads, heads)?;
+        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        let allowed = format!("a divisor of {heads}, the number of heads");
+        argument::in_range(divides, "key_heads", key_heads as f64, allowed)?;
         if key_heads != heads {
             let what = "heads that share keys and values with this mechanism";
             card.shared_keys.required(what)?;

@@ -171,6 +171,17 @@ fn misfits_are_named() {
             "{mask:?}"
         );
     }
+    let matrices = Mask::none().with_matrices(Array4::from_elem((3, 1, 3, 4), true).view());
+    let says = |batch, heads| {
+        let refused = matrices.validate(batch, heads, 3, 4);
+        refused.unwrap_err().to_string()
+    };
+    assert_eq!(
+        says(1, 4),
+        "wrong number of matrices: expected 1 for the examples and 1 or 4 for the heads, got 3 for the examples and \
+         1 for the heads"
+    );
+    assert!(says(2, 1).contains("expected 1 or 2 for the examples and 1 for the heads"));
     let packed = |lengths: &[usize]| Mask::none().with_packed(lengths).validate(1, 1, 4, 4);
     assert!(packed(&[3, 1]).is_ok());
     for lengths in [&[3, 2][..], &[3], &[], &[5, usize::MAX]] {

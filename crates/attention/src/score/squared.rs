@@ -54,11 +54,16 @@ fn check_points<T: Real>(
 ) -> Result<(), Error> {
     let first = points.first();
     let shape = first.shape();
-    let sets = if shape[0] == 1 { 1 } else { batch };
     let what = match points {
-        Points::Stationary { .. } => "spectral points w, of one set or one an example,",
-        Points::Nonstationary { .. } => "spectral points w1, of one set or one an example,",
+        Points::Stationary { .. } => "spectral points w",
+        Points::Nonstationary { .. } => "spectral points w1",
     };
+    let sets = shape[0];
+    if sets != 1 && sets != batch {
+        let (name, got) = (format!("sets of {what}"), sets as f64);
+        let allowed = format!("1, for all examples, or {batch}, one an example");
+        return Err(argument::out_of_range(name, got, allowed).into());
+    }
     argument::shape(what, &[sets, heads, shape[2], width], shape)?;
     argument::not_empty("spectral points", shape)?;
     match points {

@@ -64,4 +64,4 @@ impl PlanetoidSet {
     }
 }
 
-crate::regression::named!(PlanetoidSet);
+crate::regression::named!(PlanetoidSet, "citation graph");

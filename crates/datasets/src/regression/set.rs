@@ -4,9 +4,9 @@ use crate::{Error, Table};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// Writes and reads the variants of an enum by `name` and `ALL`.
+/// Writes and reads the variants of an enum by `name` and `ALL`; `what` they are is said where a name is unknown.
 macro_rules! named {
-    ($type:ty) => {
+    ($type:ty, $what:literal) => {
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.name())
@@ -17,7 +17,7 @@ macro_rules! named {
             type Err = $crate::Error;
 
             fn from_str(name: &str) -> Result<Self, $crate::Error> {
-                $crate::regression::by_name(&Self::ALL, Self::name, name)
+                $crate::regression::by_name($what, &Self::ALL, Self::name, name)
             }
         }
     };
@@ -108,7 +108,7 @@ impl RegressionSet {
     }
 }
 
-named!(RegressionSet);
+named!(RegressionSet, "regression set");
 
 /// How rows are split into training, validation and test rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ impl Protocol {
     }
 }
 
-named!(Protocol);
+named!(Protocol, "protocol");
 
 /// The rows of a set that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -162,6 +162,7 @@ impl Rows {
 }
 
 pub(crate) fn by_name<T: Copy>(
+    what: impl Into<String>,
     all: &[T],
     name_of: fn(T) -> &'static str,
     name: &str,
@@ -170,6 +171,7 @@ pub(crate) fn by_name<T: Copy>(
     match names().position(|known| known == name) {
         Some(at) => Ok(all[at]),
         None => Err(Error::UnknownName {
+            what: what.into(),
             given: name.to_owned(),
             known: names().collect::<Vec<_>>().join(", "),
         }),
@@ -191,7 +193,7 @@ mod tests {
         let error = "boston".parse::<RegressionSet>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`boston` is not one of co2, passenger, housing, concrete, parkinsons"
+            "no regression set is called `boston`: there are co2, passenger, housing, concrete, parkinsons"
         );
     }
 }

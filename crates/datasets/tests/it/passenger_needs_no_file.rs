@@ -35,7 +35,8 @@ fn a_protocol_of_other_data_is_refused_before_any_file_is_looked_for() {
     for set in RegressionSet::ALL {
         let store = empty_store(cache.path());
         let error = load(set, Protocol::Fixed, Rows::All, &store).unwrap_err();
-        assert_eq!(error.to_string(), "`Fixed` is not one of P10, R90");
+        let says = format!("no protocol of {set} is called `Fixed`: there are P10, R90");
+        assert_eq!(error.to_string(), says);
     }
 }
 

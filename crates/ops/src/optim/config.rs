@@ -101,9 +101,13 @@ impl AdamConfig {
 /// # Errors
 /// [`ArgumentError::OutOfRange`].
 pub fn check_factor<T: Real>(name: &'static str, got: f64) -> Result<(), ArgumentError> {
-    let holds = (0.0..=T::max_value().sqrt().as_f64()).contains(&got);
-    let allowed = "at least 0 and at most the root of the largest number of the weights' type";
-    argument::in_range(holds, name, got, allowed)
+    let most = T::max_value().sqrt().as_f64();
+    if (0.0..=most).contains(&got) {
+        return Ok(());
+    }
+    let of = T::NAME;
+    let allowed = format!("at least 0 and at most {most:.1e}, the root of the largest `{of}`");
+    Err(argument::out_of_range(name, got, allowed))
 }
 
 #[cfg(test)]
@@ -143,6 +147,11 @@ mod tests {
         }
         assert_eq!(fits(|c| c.epsilon = 0.0), [false; 2]);
         assert_eq!(fits(|c| c.betas[1] = 1.0), [false; 2]);
+        let error = check_factor::<f32>("learning_rate", -1.0).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`learning_rate` is -1, but must be at least 0 and at most 1.8e19, the root of the largest `f32`"
+        );
     }
 
     #[test]

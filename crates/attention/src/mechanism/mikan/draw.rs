@@ -49,7 +49,7 @@ impl Mikan {
             });
         }
         Mechanism::<T>::card(self).admit(inputs)?;
-        shared_heads("heads of `k`", inputs.k().dim().1, heads)?;
+        shared_heads(inputs.k().dim().1, heads)?;
         let kept = Kept::of(inputs);
         Ok(self
             .source()

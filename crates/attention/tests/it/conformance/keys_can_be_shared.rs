@@ -276,7 +276,8 @@ fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
     for heads in [1, 4] {
         let refused = decoder.push(array(heads, 2).view(), array(heads, 3).view());
         let error = refused.unwrap_err().to_string();
-        assert!(error.starts_with("`heads of `k``"), "{error}");
+        let says = format!("`heads of k` is {heads}, but must be 2, as for the positions so far");
+        assert_eq!(error, says);
         assert_eq!((decoder.lengths(), decoder.held()), (&[2][..], held));
     }
     decoder.reset();
@@ -290,13 +291,20 @@ fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
 fn heads_that_do_not_divide_are_named() {
     let array = |heads, width| Array4::<f64>::ones((1, heads, 3, width));
     let (q, settings) = (array(6, 2), Settings::softmax(&Mask::none()));
-    let [k, v] = ["heads of `k`", "v"];
+    let [k, v] = ["heads of k", "v"];
     for (heads_of_k, heads_of_v, name) in [(4, 4, k), (12, 12, k), (3, 2, v), (6, 3, v)] {
         let (k, v) = (array(heads_of_k, 2), array(heads_of_v, 5));
         let refused = attend(q.view(), k.view(), v.view(), &settings);
         let error = refused.unwrap_err().to_string();
         assert!(error.starts_with(&format!("`{name}`")), "{error}");
     }
+    let (k, v) = (array(4, 2), array(4, 5));
+    let error = attend(q.view(), k.view(), v.view(), &settings).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`heads of k` is 4, but must be a divisor of 6, the heads of q: heads are axis 1 of [batch, heads, time, \
+         width]"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::names;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
     Bias, Card, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset,
-    RbfOnly, Softmax, Stream, Variant, attend, linear_time_state,
+    RbfOnly, Settings, Softmax, Stream, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4};
@@ -245,10 +245,18 @@ fn settings_of_plain_attention() {
         assert!(names(&got, "floor"));
     }
     let got = squared(&Array3::ones((HEADS, 2, WIDTH + 1)), 0.0);
-    assert!(names(
-        &got,
-        "spectral points w, of one set or one an example,"
-    ));
+    assert!(names(&got, "spectral points w"));
+    let sets = Array4::<f64>::ones((BATCH + 1, HEADS, 2, WIDTH));
+    let points = Points::Stationary { w: sets.view() };
+    let own = Settings::squared(points, 0.0, &mask);
+    let error = attend(x.view(), x.view(), x.view(), &own).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "`sets of spectral points w` is {}, but must be 1, for all examples, or {BATCH}, one an example",
+            BATCH + 1
+        )
+    );
     let got = squared(&Array3::ones((HEADS, 0, WIDTH)), 0.0);
     assert!(names(&got, "spectral points"));
 }
