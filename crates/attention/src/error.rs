@@ -19,6 +19,14 @@ pub enum Error {
         /// What there is.
         instead: &'static str,
     },
+    /// No mechanism of the registry has this name.
+    #[error("no mechanism is called `{given}`: there are {}", known.join(", "))]
+    UnknownMechanism {
+        /// The name that was given.
+        given: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
     /// A mask, or the counts of a step, do not fit the sequences.
     #[error("wrong {what}: expected {expected}, got {got}")]
     Mask {

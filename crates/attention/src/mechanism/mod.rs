@@ -26,34 +26,45 @@ use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::str::FromStr;
 use std::sync::Arc;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
+    #[serde(alias = "softmax")]
     softmax::Softmax: default;
     /// Softmax attention's similarity without its magnitude.
+    #[serde(alias = "rbf-only")]
     rbf_only::RbfOnly: default;
     /// A similarity that repeats itself with the distance.
+    #[serde(alias = "expsin")]
     expsin::Expsin: default;
     /// A squared linear similarity.
+    #[serde(alias = "linear")]
     linear::Linear: default;
     /// Kernel attention with spectral points as parameters.
+    #[serde(alias = "ikan-direct")]
     ikan_direct::IkanDirect: default;
     /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
+    #[serde(alias = "mikan")]
     mikan::Mikan: ika_s,
         ika_ns,
         ikan,
         default;
     /// Circular-convolutional attention.
+    #[serde(alias = "cat")]
     cat::Cat: default,
         convolution,
         causal,
         averaged_key;
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
+    #[serde(alias = "primal")]
     primal::Primal: default;
     /// Attention by random features.
+    #[serde(alias = "performer")]
     performer::Performer: default;
     /// Powers of two of products of ternary numbers.
+    #[serde(alias = "bipolar")]
     bipolar::Bipolar: default;
 }
 
@@ -69,7 +80,23 @@ impl Variant {
     }
 }
 
-/// The mechanism of the registry that is called `name`, with its default settings.
+impl FromStr for Variant {
+    type Err = Error;
+
+    /// The mechanism of the registry that is called `name`, as [`find`] has it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMechanism`], which lists the names there are.
+    fn from_str(name: &str) -> Result<Self, Error> {
+        find(name).ok_or_else(|| Error::UnknownMechanism {
+            given: name.to_owned(),
+            known: registry().iter().map(Self::name).collect(),
+        })
+    }
+}
+
+/// The mechanism of the registry that is called `name`, with its default settings; `name.parse::<Variant>()` has an
+/// error instead of `None`.
 pub fn find(name: &str) -> Option<Variant> {
     let named = |variant: &Variant| variant.name() == name;
     registry().into_iter().find(named)

@@ -1,6 +1,6 @@
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant,
+    Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant, registry,
 };
 use ndarray::Array2;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,34 @@ fn variants() {
         assert_eq!(back, variant, "{text}");
     }
     assert!(serde_json::from_str::<Variant>(r#"{"mechanism":"Nothing"}"#).is_err());
+}
+
+/// A preset is its type under other settings: read by its name alone, it would be another mechanism.
+#[test]
+fn names_of_the_registry_are_read_where_they_are_those_of_a_default() {
+    let presets = [
+        "ika-s",
+        "ika-ns",
+        "ikan",
+        "cat-convolution",
+        "cat-causal",
+        "cat-averaged-key",
+    ];
+    for variant in registry() {
+        let name = variant.name();
+        let text = format!(r#"{{"mechanism":"{name}"}}"#);
+        match serde_json::from_str::<Variant>(&text) {
+            Ok(read) => assert_eq!(read, variant, "{name}"),
+            Err(error) => assert!(presets.contains(&name), "{name}: {error}"),
+        }
+    }
+    let direct = r#"{"mechanism":"ikan-direct","points":3}"#;
+    let direct: Variant = serde_json::from_str(direct).unwrap();
+    let written = serde_json::to_string(&direct).unwrap();
+    assert!(
+        written.starts_with(r#"{"mechanism":"IkanDirect","#),
+        "{written}"
+    );
 }
 
 /// A field that is left out has its default, one that is misspelt is refused.

@@ -160,13 +160,17 @@ impl EdgeKernel {
 /// The form in which a kernel is written down.
 ///
 /// Names and order are those of attention over sequences, not the words with hyphens of other settings: the
-/// fingerprints of published results hash this form.
+/// fingerprints of published results hash this form. The names of attention's registry are read too.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "mechanism")]
 enum Written {
+    #[serde(alias = "softmax")]
     Softmax {},
+    #[serde(alias = "rbf-only")]
     RbfOnly {},
+    #[serde(alias = "ikan-direct")]
     IkanDirect(WrittenDirect),
+    #[serde(alias = "mikan")]
     Mikan(WrittenImplicit),
 }
 

@@ -65,7 +65,7 @@ fn of_attention() {
 
 #[test]
 fn of_kernels() {
-    let read = |text| serde_json::from_str::<EdgeKernel>(text).unwrap();
+    let read = |text: &str| serde_json::from_str::<EdgeKernel>(text).unwrap();
     assert_eq!(
         read(r#"{"mechanism": "IkanDirect"}"#),
         Direct::default().into()
@@ -74,6 +74,15 @@ fn of_kernels() {
         read(r#"{"mechanism": "Mikan"}"#),
         Implicit::default().into()
     );
+    for (other, own) in [
+        ("softmax", "Softmax"),
+        ("rbf-only", "RbfOnly"),
+        ("ikan-direct", "IkanDirect"),
+        ("mikan", "Mikan"),
+    ] {
+        let of = |name| format!(r#"{{"mechanism": "{name}"}}"#);
+        assert_eq!(read(&of(other)), read(&of(own)));
+    }
     let text = r#"{"mechanism": "Mikan", "p": 1.5, "points": 8, "copula": "free", "beta": 0.3}"#;
     for kernel in [EdgeKernel::Softmax, EdgeKernel::RbfOnly, read(text)] {
         survives(&kernel);
