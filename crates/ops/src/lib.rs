@@ -1,10 +1,10 @@
 //! Differentiable operations on arrays, and the rules by which their parameters are stepped.
 //!
 //! A function that can be trained through stands next to its vector-Jacobian product, written by hand, on
-//! plain arrays: an [`Operation`]. It knows no tensor framework and no tape. Whoever trains calls
-//! [`forward`](Operation::forward) and [`backward`](Operation::backward) in turn, or puts operations on the
-//! tape of a framework, as `bochner-nn` does for dfdx. Parameters, gradients and moments are slices, which
-//! [`AdamRule`] or [`Sgd`] step where they stand.
+//! plain arrays: an [`Operation`]. It knows no tensor framework and no tape. Whoever trains calls [`apply()`] and
+//! [`apply_vjp`] in turn, or [`forward`](Operation::forward) and [`backward`](Operation::backward) with memory of
+//! their own, or puts operations on the tape of a framework, as `bochner-nn` does for dfdx. Parameters, gradients and
+//! moments are slices, which [`AdamRule`] or [`Sgd`] step where they stand.
 //!
 //! Two rules hold throughout:
 //!
@@ -47,6 +47,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `operation` | [`Operation`], [`Slot`], [`Piece`], [`filled`]; [`given`], [`slices`], [`slots`] for writing operations |
+//! | `apply` | [`apply()`], [`apply_vjp`]: an operation on arrays, without a tape |
 //! | `affine` | [`affine`], [`affine_vjp`], [`Affine`]; [`PackedAffine`] for inference |
 //! | `activation` | [`Activation`], [`activation_vjp`] |
 //! | `layer_norm` | [`LayerNorm`], [`ResidualNorm`] |
@@ -63,6 +64,7 @@
 
 mod activation;
 mod affine;
+mod apply;
 mod dropout;
 mod embedding;
 mod feed_forward;
@@ -80,6 +82,7 @@ mod testing;
 
 pub use activation::{Activation, activation_vjp};
 pub use affine::{Affine, PackedAffine, affine, affine_vjp};
+pub use apply::{apply, apply_vjp};
 pub use dropout::{Dropout, dropout_mask};
 pub use embedding::{lookup, lookup_vjp};
 pub use feed_forward::{FeedForward, HiddenLayer, PackedFeedForward};

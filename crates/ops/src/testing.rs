@@ -1,26 +1,21 @@
 //! Forward and backward passes of operations for tests, and finite differences.
 
-use crate::{Operation, Slot};
+use crate::Operation;
+use crate::apply::{add_gradients, apply};
 use bochner_numerics::check::{assert_gradient, random};
 use bochner_numerics::{Real, relative_error};
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
+
+fn views<T: Real>(arrays: &[ArrayD<T>]) -> Vec<ArrayViewD<'_, T>> {
+    arrays.iter().map(|x| x.view()).collect()
+}
 
 /// Outputs and saved values of a forward pass.
 pub(crate) fn run<T: Real, O: Operation<T>>(
     operation: &O,
     inputs: &[ArrayD<T>],
 ) -> (Vec<ArrayD<T>>, O::Saved) {
-    let views: Vec<ArrayViewD<T>> = inputs.iter().map(|x| x.view()).collect();
-    let shapes: Vec<&[usize]> = inputs.iter().map(|x| x.shape()).collect();
-    let shapes = operation.output_shapes(&shapes).unwrap();
-    let mut outputs: Vec<Vec<T>> = shapes.iter().map(|_| Vec::new()).collect();
-    let slots = outputs.iter_mut().zip(&shapes);
-    let slots = slots.map(|(values, shape)| Slot::new(values, shape.iter().product()));
-    let saved = operation.forward(&views, slots.collect()).unwrap();
-    let arrays = outputs.into_iter().zip(&shapes);
-    let arrays =
-        arrays.map(|(values, shape)| ArrayD::from_shape_vec(IxDyn(shape), values).unwrap());
-    (arrays.collect(), saved)
+    apply(operation, &views(inputs)).unwrap()
 }
 
 /// Gradients along the inputs that are wanted, added to what `start` holds.
@@ -31,14 +26,8 @@ pub(crate) fn pull_back<T: Real, O: Operation<T>>(
     cotangents: &[ArrayD<T>],
     mut start: Vec<Option<Vec<T>>>,
 ) -> Vec<Option<Vec<T>>> {
-    let views: Vec<ArrayViewD<T>> = inputs.iter().map(|x| x.view()).collect();
-    let cotangents: Vec<ArrayViewD<T>> = cotangents.iter().map(|x| x.view()).collect();
-    let slots = start.iter_mut().zip(inputs);
-    let slots = slots.map(|(values, x)| Some(Slot::new(values.as_mut()?, x.len())));
-    let slots = slots.collect();
-    operation
-        .backward(&views, saved, &cotangents, slots)
-        .unwrap();
+    let [inputs, cotangents] = [inputs, cotangents].map(views);
+    add_gradients(operation, &inputs, saved, &cotangents, &mut start).unwrap();
     start
 }
 

@@ -20,33 +20,48 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 /// otherwise zero.
 ///
 /// # Example
+/// Two layers. The first input of the second one is the output of the first one, and the gradient along it is the
+/// cotangent of the first one; along the features nobody wants a gradient.
+///
 /// ```
-/// use bochner_graph::{Graph, GraphAttentionConfig, GraphAttentionOperation, Nodes};
+/// use bochner_graph::{Graph, GraphAttentionConfig, GraphAttentionOperation};
 /// use bochner_numerics::Seed;
-/// use bochner_ops::{Mode, Operation, Slot};
+/// use bochner_ops::{Mode, apply, apply_vjp};
 /// use bochner_spectral::Direct;
 /// use ndarray::{Array2, ArrayD, arr0};
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
 /// let x = Array2::from_shape_fn((3, 4), |(i, j)| (i + 2 * j) as f64 * 0.1);
-/// let config = GraphAttentionConfig::kernel(4, 2, 3, Direct { points: 8, ..Direct::default() });
-/// let mut parameters: Vec<ArrayD<f64>> = config.initial(Seed::new(1))?;
+/// let direct = Direct { points: 8, ..Direct::default() };
+/// let first = GraphAttentionConfig::kernel(4, 2, 3, direct);
+/// let second = GraphAttentionConfig::kernel(6, 1, 2, direct);
+/// let mut parameters: Vec<Vec<ArrayD<f64>>> = vec![first.initial(Seed::new(1))?, second.initial(Seed::new(2))?];
 ///
-/// let mode = Mode::Training(Seed::new(2));
-/// let operation = GraphAttentionOperation::of_features(&config, &graph, x.view(), mode)?;
-/// let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
-/// let (mut output, mut penalty) = (Vec::new(), Vec::new());
-/// let outputs = vec![Slot::new(&mut output, 18), Slot::new(&mut penalty, 1)];
-/// let saved = operation.forward(&inputs, outputs).unwrap();
+/// // Forward: each layer returns its output and its penalty.
+/// let [mode, mode_of_second] = [3, 4].map(|seed| Mode::Training(Seed::new(seed)));
+/// let first = GraphAttentionOperation::of_features(&first, &graph, x.view(), mode)?;
+/// let inputs_of_first: Vec<_> = parameters[0].iter().map(|p| p.view()).collect();
+/// let (hidden, saved_of_first) = apply(&first, &inputs_of_first)?;
 ///
-/// let (ones, none) = (Array2::ones((3, 6)).into_dyn(), arr0(0.0).into_dyn());
-/// let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
-/// let slots = gradients.iter_mut().zip(&inputs).map(|(g, p)| Some(Slot::new(g, p.len())));
-/// operation.backward(&inputs, &saved, &[ones.view(), none.view()], slots.collect()).unwrap();
-/// for (parameter, gradient) in parameters.iter_mut().zip(&gradients) {
-///     parameter.iter_mut().zip(gradient).for_each(|(p, g)| *p -= 0.1 * g);
+/// let second = GraphAttentionOperation::of_inputs(&second, &graph, &[[3, 6]], mode_of_second)?;
+/// let inputs_of_second: Vec<_> = hidden[..1].iter().chain(&parameters[1]).map(|p| p.view()).collect();
+/// let (output, saved_of_second) = apply(&second, &inputs_of_second)?;
+///
+/// // Backward, for the sum of the output and both penalties.
+/// let (ones, one) = (ArrayD::ones(output[0].raw_dim()), arr0(1.0).into_dyn());
+/// let (cotangents, wanted) = ([ones.view(), one.view()], vec![true; inputs_of_second.len()]);
+/// let mut of_second = apply_vjp(&second, &inputs_of_second, &saved_of_second, &cotangents, &wanted)?;
+/// let along_hidden = of_second.remove(0).expect("a gradient that was asked for");
+///
+/// let (cotangents, wanted) = ([along_hidden.view(), one.view()], vec![true; inputs_of_first.len()]);
+/// let of_first = apply_vjp(&first, &inputs_of_first, &saved_of_first, &cotangents, &wanted)?;
+///
+/// for (parameters, gradients) in parameters.iter_mut().zip([of_first, of_second]) {
+///     for (parameter, gradient) in parameters.iter_mut().zip(gradients) {
+///         parameter.scaled_add(-0.1, &gradient.expect("a gradient that was asked for"));
+///     }
 /// }
-/// # Ok::<(), bochner_graph::LayerError>(())
+/// # Ok::<(), bochner_ops::BoxError>(())
 /// ```
 #[derive(Debug)]
 pub struct GraphAttentionOperation<T> {

@@ -19,7 +19,7 @@ use ndarray::{Array2, ArrayViewD};
 /// ```
 /// use bochner_graph::{Graph, GraphConvolutionConfig, GraphConvolutionOperation};
 /// use bochner_numerics::Seed;
-/// use bochner_ops::{Mode, Operation, Slot};
+/// use bochner_ops::{Mode, apply};
 /// use ndarray::{Array2, ArrayD};
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 2)])?.with_self_loops()?.graph;
@@ -30,10 +30,9 @@ use ndarray::{Array2, ArrayViewD};
 /// let mode = Mode::Training(Seed::new(2));
 /// let operation = GraphConvolutionOperation::of_features(&config, &graph, x.view(), mode)?;
 /// let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
-/// let mut output = Vec::new();
-/// operation.forward(&inputs, vec![Slot::new(&mut output, 6)]).unwrap();
-/// assert_eq!(output.len(), 6);
-/// # Ok::<(), bochner_graph::LayerError>(())
+/// let (outputs, saved) = apply(&operation, &inputs)?;
+/// assert_eq!(outputs[0].shape(), [3, 2]); // `apply_vjp` takes what is saved.
+/// # Ok::<(), bochner_ops::BoxError>(())
 /// ```
 ///
 /// # Reference
