@@ -57,7 +57,8 @@ impl<T: Real> Decoder<T> {
         self.settings.kernel().memory(width, form)
     }
 
-    /// Forgets all positions but the first `length` of each sequence.
+    /// Forgets all positions but the first `length` of each sequence. A sequence that is no longer than that stays as
+    /// it is: a `length` beyond all sequences forgets nothing and is no error.
     ///
     /// # Errors
     /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, and where the next

@@ -129,7 +129,7 @@ impl<T: Real> MultiHeadDecoder<T> {
         self.decoder.reset();
     }
 
-    /// Forgets all positions but the first `length` of each sequence.
+    /// Forgets all positions but the first `length` of each sequence; shorter sequences stay as they are.
     ///
     /// # Errors
     /// The errors of [`Decoder::truncate`].

@@ -68,6 +68,20 @@ impl Graph {
     /// A graph whose targets and sources are numbered apart, from a list of its edges, pairs
     /// (source, target). With as many of one as of the other it cannot be told from a square graph.
     ///
+    /// The counts come with the targets first, as outputs have rows of targets; the edges come with the source first.
+    /// PyTorch Geometric gives both with the source first: its `size=(sources, targets)` is
+    /// `bipartite(targets, sources, ..)` here, and the rows of its `edge_index` are sources and targets as here.
+    ///
+    /// ```
+    /// use bochner_graph::Graph;
+    ///
+    /// // Two targets and three sources; `size=(3, 2)` in PyTorch Geometric.
+    /// let graph = Graph::bipartite(2, 3, [(2, 0), (1, 1)])?;
+    /// assert_eq!((graph.targets(), graph.sources()), (2, 3));
+    /// assert!(graph.in_edges(0).eq([(2, 0)]));
+    /// # Ok::<(), bochner_graph::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`from_edges`](Self::from_edges).
     pub fn bipartite(

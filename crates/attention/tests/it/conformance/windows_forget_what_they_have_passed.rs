@@ -238,6 +238,10 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     assert_eq!(uneven.lengths(), [90, 20]);
     uneven.truncate(87).unwrap();
     assert_eq!(uneven.lengths(), [87, 20]);
+    // A length beyond all sequences forgets nothing.
+    let held = uneven.held();
+    uneven.truncate(500).unwrap();
+    assert_eq!((uneven.lengths(), uneven.held()), (&[87, 20][..], held));
     going.truncate(0).unwrap();
     assert_eq!((going.lengths(), going.held()), (&[0; BATCH][..], 0));
 }
