@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::gaussian::GaussianCopula;
 use crate::normal::clamped_quantile;
-use crate::triangular::reordered;
+use crate::reordered::reordered;
 use bochner_numerics::{ArgumentError, argument, normal};
 use ndarray::{Array2, ArrayView1};
 use rand::{Rng, RngCore};

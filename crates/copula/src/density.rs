@@ -181,6 +181,7 @@ pub(crate) fn log_density_at_scores(lh: ArrayView2<f64>, scores: ArrayView2<f64>
 }
 
 /// `log c` of rows of uniform scores `[n, M]`, from a factor of unit rows.
+#[cfg(feature = "distributions")]
 pub(crate) fn log_density_at_uniforms(
     lh: ArrayView2<f64>,
     u: ArrayView2<f64>,

@@ -11,6 +11,7 @@ pub enum Error {
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// A matrix is not symmetric, or has no eigenvalues that could be found.
+    #[cfg(feature = "distributions")]
     #[error(transparent)]
     Dense(#[from] bochner_dense::Error),
     /// A factor's diagonal is not positive.

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::gaussian::GaussianCopula;
 use crate::normal::inside;
-use crate::triangular::{reordered, solve_columns};
+use crate::reordered::reordered;
+use crate::triangular::solve_columns;
 use bochner_numerics::elementary::normal_cdf_in_place;
 use bochner_numerics::normal;
 use bochner_numerics::{Mat, MatMut, Seed, argument, fill_standard_normal, matmul, parallel};

@@ -9,6 +9,9 @@ use std::fs;
 const AUTODIFF: &str = "dfdx";
 const WITH_AUTODIFF: [&str; 4] = ["golden", "models", "nn", "reproduce"];
 
+/// What attention does without where no layers are asked for: its copula needs no matrix library and no marginals.
+const NOT_FOR_ATTENTION: [&str; 2] = ["faer", "statrs"];
+
 /// Packages that compile C or look for a system library.
 const FOREIGN: [&str; 8] = [
     "cc",
@@ -32,6 +35,11 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
         let bare = ["--package", &package, "--no-default-features"];
         if !WITH_AUTODIFF.contains(&name.as_str()) && tree(&bare, AUTODIFF)? != Versions::None {
             breaches.push(format!("{package} without features depends on {AUTODIFF}"));
+        }
+        for heavy in NOT_FOR_ATTENTION {
+            if name == "attention" && tree(&bare, heavy)? != Versions::None {
+                breaches.push(format!("{package} without features depends on {heavy}"));
+            }
         }
         if name == "graph" && tree(&bare, "bochner-attention")? != Versions::None {
             breaches.push(format!("{package} without features depends on attention"));
