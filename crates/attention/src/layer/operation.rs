@@ -469,7 +469,7 @@ mod tests {
             let size = Size { heads: 2, width: 2 };
             let initial = mechanism.initial(size, &mut Seed::new(1).stream("initial values"));
             let initial = initial.unwrap();
-            for given in [1, wanted + 1].into_iter().filter(|&given| given != wanted) {
+            for given in (1..=3).filter(|&given| given != wanted) {
                 let values = vec![Array4::ones((2, 2, 3, 2)); given];
                 let streams = Streams::new(values.iter().map(|x| x.view()), &mask);
                 match mechanism.forward(&streams, &initial, &PASS) {
