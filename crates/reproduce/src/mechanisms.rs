@@ -11,8 +11,8 @@ use bochner_attention::{
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
-/// them. Everything not given is the mechanism's own default; a Transformer has softmax attention, and a name that is
-/// not listed here is that of the registry.
+/// them. Everything not given is the mechanism's own default; a Transformer, whatever follows in its name, has softmax
+/// attention, and a name that is not listed here is that of the registry.
 ///
 /// # Panics
 /// If no mechanism has the name: trained as another one, it would be reported under a name that it has not.
@@ -68,7 +68,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             preset,
             ..Mikan::default()
         }),
-        "Transformer" => Softmax::default().into(),
+        _ if name.starts_with("Transformer") => Softmax::default().into(),
         _ => find(&name.to_lowercase()).unwrap_or_else(|| panic!("no mechanism is called {name}")),
     }
 }

@@ -328,6 +328,8 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
             sets.retain(|set| loaded.is_asked(set.title));
             sets.extend(all.iter().filter(|set| there.contains(&set.title)));
             let shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
+            // Units are run again of the first of the sets that are shown, which need not be the first of all.
+            results.collect(&shown.repeats, store)?;
             return Ok((shown, results));
         }
     }

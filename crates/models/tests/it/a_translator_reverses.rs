@@ -118,7 +118,7 @@ fn translated(model: &Translator<f64>, source: &[usize], width: usize) -> Transl
 #[test]
 fn it_learns_to_reverse() {
     let mut trainer = trainer(&config(softmax(), 32), pairs(600, "train")).unwrap();
-    for _ in 0..25 {
+    for _ in 0..30 {
         trainer.epoch().unwrap();
     }
     let others = pairs(50, "others");

@@ -55,3 +55,14 @@ fn what_sees_the_order_of_rows_is_refused_where_they_have_none() {
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(said.contains("cat sees the order of rows"), "{said}");
 }
+
+/// The first of the sets that are asked for is run twice, also where it is not the first of the suite.
+#[test]
+fn a_set_alone_is_run_twice_and_passes() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = reproduce(directory.path(), "datapoints", "add-one", &[]);
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}");
+    assert!(said.contains("the same bits"), "{said}");
+    assert!(!said.contains("not run"), "{said}");
+}
