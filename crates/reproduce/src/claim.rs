@@ -241,6 +241,19 @@ impl Criterion {
         }
     }
 
+    /// The measures that it names.
+    #[cfg(test)]
+    pub(crate) fn measures(&self) -> Vec<&'static str> {
+        match *self {
+            Self::Trend {
+                rising, falling, ..
+            } => [rising, falling].concat(),
+            Self::More { measure, .. } | Self::InMost { measure, .. } => vec![measure],
+            Self::RisesMost { measures, .. } => measures.as_flattened().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The models and the sets that it names.
     fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         match *self {

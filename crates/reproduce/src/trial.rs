@@ -177,7 +177,8 @@ pub trait Trial {
     /// Trains one epoch.
     ///
     /// # Errors
-    /// Whatever stops the training.
+    /// [`Error::Trial`], which names the unit, for what ends this training alone, and [`Error::NotFinite`]; any other error
+    /// ends the whole run.
     fn epoch(&mut self) -> Result<Step, Error>;
 
     /// Measures the model.

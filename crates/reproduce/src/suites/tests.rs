@@ -16,7 +16,6 @@ use crate::results::tests::row;
 use crate::statistics::Verdict;
 use crate::store::tests::published;
 use crate::suite::{Cut, Metric, Set};
-use crate::trial::translation::Place;
 use crate::{Account, Results, Scale, Unit};
 
 /// What a study states is seen at scale smoke, but for what this scale shows without judging.
@@ -56,27 +55,15 @@ pub(crate) fn plan(suite: &'static dyn Suite, scale: Scale) -> Plan {
     Plan::new(suite, &sets, frame(scale, 0), Choices::Dearest)
 }
 
-/// Results with the V-numbers that a function gives, R-numbers .01 below.
+/// Results with the V-numbers that a function gives, which are every measure's number too, and R-numbers .01 below.
 fn results(suite: &dyn Suite, plan: &Plan, value: impl Fn(&Arm, &Unit) -> Option<f64>) -> Results {
     let mut results = Results::new(suite.card().metric.direction);
     for arm in &plan.arms {
         let rows = arm.units.iter().filter_map(|unit| {
             let v = value(arm, unit)?;
             let mut row = row(unit, v);
-            let magnitudes = Place::ALL.map(Place::magnitude).concat();
-            let names = [
-                "outside",
-                "entropy",
-                "diversity",
-                "deviation",
-                "rejected at 1 %",
-                "correlation over its start",
-                "size over its start",
-                "agreement of the copy's move with the shift",
-                "share of a shift that others resist",
-                "error after corruption",
-            ];
-            let names = names.into_iter().chain(magnitudes);
+            let claims = suite.claims().iter();
+            let names = claims.flat_map(|claim| claim.criterion.measures());
             row.measures = names.map(|name| (name.to_owned(), v)).collect();
             // One of the protocols has no validation part.
             row.v_number = row

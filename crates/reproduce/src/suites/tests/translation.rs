@@ -3,6 +3,7 @@
 use super::*;
 use crate::Number;
 use crate::trial::Moment;
+use crate::trial::translation::Place;
 use crate::trial::translation::{LAST_LOSS, TranslationSettings};
 use bochner_datasets::{DataStore, Policy};
 
