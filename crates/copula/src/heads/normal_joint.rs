@@ -121,7 +121,7 @@ fn standardised<T: Real>(
     Ok(centred / sigma.mapv(T::as_f64))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "distributions"))]
 mod tests {
     use super::*;
     use crate::{GaussianCopula, Joint};
