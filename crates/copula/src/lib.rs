@@ -52,12 +52,13 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `density` | [`copula_log_density`] with its gradients |
+//! | `factor` | [`normalise`], [`correlation`], [`half_neg_log_det`] |
+//! | `distributions` | the rows down to `nearest`, behind the feature of that name |
 //! | `gaussian` | [`GaussianCopula`]: constructors, density, divergence, draws |
 //! | `fit` | its fits to observations, and [`CopulaFit`], which tells how good an estimate was |
 //! | `config` | [`CopulaConfig`], the serialised form of a copula |
 //! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
-//! | `density` | [`copula_log_density`] with its gradients |
-//! | `factor` | [`normalise`], [`correlation`], [`half_neg_log_det`] |
 //! | `joint`, `marginal` | [`Joint`], [`Marginal`] |
 //! | `measures` | [`kendall_of_correlation`], [`spearman_of_correlation`] and their inverses |
 //! | `ranks` | [`pseudo_observations`], [`kendall_tau_b`] |
@@ -65,65 +66,26 @@
 //! | [`heads`] | factors, posteriors and divergences over the heads of an attention layer |
 //! | `error` | [`Error`] |
 
-#[cfg(feature = "distributions")]
-mod cdf;
-#[cfg(feature = "distributions")]
-mod config;
 mod density;
+#[cfg(feature = "distributions")]
+mod distributions;
 mod error;
 mod factor;
-#[cfg(feature = "distributions")]
-mod fit;
-#[cfg(feature = "distributions")]
-mod gaussian;
 pub mod heads;
-#[cfg(feature = "distributions")]
-mod joint;
-#[cfg(feature = "distributions")]
-mod joint_draws;
-#[cfg(feature = "distributions")]
-mod marginal;
-#[cfg(feature = "distributions")]
-mod measures;
-#[cfg(feature = "distributions")]
-mod nearest;
-#[cfg(feature = "distributions")]
-mod normal;
-#[cfg(feature = "distributions")]
-mod ranks;
-#[cfg(feature = "distributions")]
-mod reordered;
-#[cfg(feature = "distributions")]
-mod sampling;
 mod triangular;
 
-#[cfg(feature = "distributions")]
-pub use cdf::{Lattice, Probability};
-#[cfg(feature = "distributions")]
-pub use config::CopulaConfig;
 pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
+#[cfg(feature = "distributions")]
+pub use distributions::{
+    CopulaConfig, CopulaFit, GaussianCopula, Joint, Lattice, Marginal, Probability,
+    correlation_of_kendall, correlation_of_spearman, kendall_of_correlation, kendall_tau_b,
+    nearest_correlation, pseudo_observations, spearman_of_correlation,
+};
 pub use error::Error;
 pub use factor::{
     correlation, correlation_vjp, half_neg_log_det, half_neg_log_det_vjp, normalise, normalise_vjp,
 };
-#[cfg(feature = "distributions")]
-pub use fit::CopulaFit;
-#[cfg(feature = "distributions")]
-pub use gaussian::GaussianCopula;
-#[cfg(feature = "distributions")]
-pub use joint::Joint;
-#[cfg(feature = "distributions")]
-pub use marginal::Marginal;
-#[cfg(feature = "distributions")]
-pub use measures::{
-    correlation_of_kendall, correlation_of_spearman, kendall_of_correlation,
-    spearman_of_correlation,
-};
 pub use ndarray;
-#[cfg(feature = "distributions")]
-pub use nearest::nearest_correlation;
 pub use rand;
-#[cfg(feature = "distributions")]
-pub use ranks::{kendall_tau_b, pseudo_observations};
 #[cfg(feature = "distributions")]
 pub use statrs;

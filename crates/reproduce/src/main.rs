@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// What a shell reports for a command that was interrupted.
 const INTERRUPTED: u8 = 130;
@@ -170,18 +170,29 @@ fn crate_directory() -> PathBuf {
 }
 
 /// The release, with the commit where there is one.
+///
+/// A program that is started without cargo and is older than the commit is not of it, since the checkout has moved on: its
+/// version says that it was built before.
 fn code_version(release: &str) -> String {
-    let described = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12"])
-        .current_dir(crate_directory())
-        .output();
-    match described {
-        Ok(output) if output.status.success() => {
-            format!(
-                "{release}+{}",
-                String::from_utf8_lossy(&output.stdout).trim()
-            )
-        }
-        _ => release.to_owned(),
-    }
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        let output = git.args(arguments).current_dir(crate_directory()).output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["describe", "--always", "--dirty", "--abbrev=12"]) else {
+        return release.to_owned();
+    };
+    let committed = git(&["log", "-1", "--format=%ct"]).and_then(|seconds| seconds.parse().ok());
+    let built = || {
+        let file = std::env::current_exe().ok()?.metadata().ok()?;
+        let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(since.as_secs())
+    };
+    let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
+    let before = match (built(), committed) {
+        (Some(built), Some(committed)) if !by_cargo && built < committed => "before-",
+        _ => "",
+    };
+    format!("{release}+{before}{commit}")
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// A translator of lines of text: the model, the subwords that its tokens are of, and the settings of its search.
 ///
-/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its place and moved into
-/// it, so that a translator that is there already stays whole until the new one is.
+/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its
+/// place and moved into it, so that a translator that is there already stays whole until the new one is.
 ///
 /// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were, and
 /// its translation is as these. Words are joined from their pieces; nothing else is done to them.

@@ -3,10 +3,11 @@
 
 use crate::common::{close, values};
 use bochner_nn::{
-    Adam, Embedding, Error, Parameter, ParameterMut, alloc_gradients, clip_by_norm, zero_gradients,
+    Adam, Embedding, Error, Parameter, ParameterMut, alloc_gradients, classification_loss,
+    clip_by_norm, zero_gradients,
 };
 use bochner_numerics::{ArgumentError, Seed, finite_difference};
-use bochner_ops::AdamConfig;
+use bochner_ops::{AdamConfig, CrossEntropy};
 use dfdx::prelude::*;
 
 const WORDS: [usize; 6] = [3, 0, 3, 6, 3, 0];
@@ -209,4 +210,52 @@ fn words_outside_the_table_are_refused() {
     assert!(error.starts_with("`words` has shape [0, 1]"), "{error}");
     let mut rng = Seed::new(1).stream("initial values");
     assert!(Embedding::<f32>::try_new(&Cpu::default(), 0, 2, &mut rng).is_err());
+}
+
+/// The loss that holds no logits is that of the logits, with their gradients, added to what is there; then all rows are
+/// marked, so that clearing reaches them.
+#[test]
+fn the_loss_without_logits_is_that_of_the_logits() {
+    let table = table();
+    let cpu = Cpu::default();
+    // A permuted tensor; one row has no label and one has two.
+    let x: Tensor<(usize, usize, usize), f64, Cpu> = cpu.sample_normal_like(&(3, 2, 2));
+    let labelled = vec![(0, 3), (1, 6), (4, 0), (4, 2), (5, 3)];
+    let of = CrossEntropy {
+        labelled,
+        smoothing: 0.1,
+    };
+    let permuted = || {
+        let x = x.trace(alloc_gradients(&table).unwrap());
+        x.permute::<(usize, usize, usize), Axes3<1, 0, 2>>()
+    };
+    let held = classification_loss(table.logits(permuted()).unwrap(), of.clone()).unwrap();
+    let not_held = table.cross_entropy(permuted(), of).unwrap();
+    assert!((held.array() - not_held.array()).abs() < 1e-14);
+    let [mut want, mut got] = [held, not_held].map(|loss| (loss * 3.0).backward());
+    close(&got.get(&x).as_vec(), &want.get(&x).as_vec(), 1e-13);
+    let of_table = table.gradient(&mut want).unwrap().to_vec();
+    assert!(of_table.iter().all(|&g| g != 0.0));
+    close(table.gradient(&mut got).unwrap(), &of_table, 1e-13);
+    zero_gradients(&table, &mut got).unwrap();
+    assert!(table.gradient(&mut got).unwrap().iter().all(|&g| g == 0.0));
+}
+
+#[test]
+fn a_loss_of_other_rows_or_labels_is_refused() {
+    let table = table();
+    let loss = |labelled, width| {
+        let x: Tensor<(usize, usize, usize), f64, Cpu> = Cpu::default().zeros_like(&(2, 1, width));
+        let loss = CrossEntropy {
+            labelled,
+            smoothing: 0.0,
+        };
+        table
+            .cross_entropy(x.leaky_trace(), loss)
+            .map(|loss| loss.array())
+    };
+    assert!(loss(vec![(1, 6)], 2).is_ok());
+    for (labelled, width) in [(vec![(2, 0)], 2), (vec![(0, 7)], 2), (vec![(0, 0)], 3)] {
+        assert!(matches!(loss(labelled, width), Err(Error::Argument(_))));
+    }
 }

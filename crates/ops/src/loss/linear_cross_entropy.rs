@@ -62,12 +62,12 @@ impl<T: Real> Operation<T> for LinearCrossEntropy {
         let logits_of = PackedAffine::new(weight, classes, None);
         let mut dx = vec![T::zero(); x.len()];
         let mut dweight = vec![T::zero(); weight.len()];
-        let (mut total, mut logits) = (0.0, Vec::new());
+        let (mut total, mut logits, buffers) = (0.0, Vec::new(), Buffers::default());
         for labelled in loss.labelled.chunks(HELD.div_ceil(classes)) {
             let of_row = |&(r, _): &(usize, usize)| &x[r * width..][..width];
             let rows = labelled.iter().map(of_row).collect::<Vec<_>>().concat();
             logits.resize(labelled.len() * classes, T::zero());
-            logits_of.apply(&rows, &Buffers::default(), &mut logits, |_| ());
+            logits_of.apply(&rows, &buffers, &mut logits, |_| ());
             let losses = parallel::map_chunks(&mut logits, some * classes, |piece, logits| {
                 let labels = labelled[piece * some..].iter();
                 let rows = logits.chunks_exact_mut(classes).zip(labels);
@@ -78,11 +78,7 @@ impl<T: Real> Operation<T> for LinearCrossEntropy {
                 };
                 rows.map(of_row).collect::<Vec<f64>>()
             });
-            total += losses
-                .iter()
-                .flatten()
-                .map(|of_row| share * of_row)
-                .sum::<f64>();
+            total += share * losses.iter().flatten().sum::<f64>();
             let (mut drows, n) = (Vec::new(), dweight.len());
             let places = [
                 Some(Slot::new(&mut drows, rows.len())),

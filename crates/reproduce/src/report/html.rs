@@ -82,7 +82,7 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
         .map(|row| {
             let cells: String = row
                 .iter()
-                .map(|cell| match cell.len() {
+                .map(|cell| match cell.chars().count() {
                     ..=LONGEST_IN_A_LINE => wrapped("td", &inline(cell)),
                     _ => format!("<td class=\"prose\">{}</td>", inline(cell)),
                 })

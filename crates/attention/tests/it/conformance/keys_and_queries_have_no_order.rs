@@ -2,7 +2,7 @@ use crate::conformance::common::*;
 use bochner_attention::{Mask, Symmetry};
 use ndarray::{Array4, Axis};
 
-// As many as keys, for a mechanism that attends to its own sequence alone.
+// There are as many as keys, for a mechanism that attends to its own sequence alone.
 const QUERIES: [usize; 6] = [3, 0, 4, 5, 2, 1];
 const KEYS: [usize; 6] = [5, 2, 0, 3, 1, 4];
 

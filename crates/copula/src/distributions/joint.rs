@@ -1,10 +1,10 @@
 //! A joint distribution: a Gaussian copula over any marginals.
 
 use crate::Error;
-use crate::cdf::{Lattice, Probability};
 use crate::density::log_density_at_scores;
-use crate::gaussian::GaussianCopula;
-use crate::marginal::{Marginal, normal_score};
+use crate::distributions::cdf::{Lattice, Probability};
+use crate::distributions::gaussian::GaussianCopula;
+use crate::distributions::marginal::{Marginal, normal_score};
 use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngCore;

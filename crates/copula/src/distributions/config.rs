@@ -1,7 +1,7 @@
 //! The serialised form of a copula.
 
 use crate::Error;
-use crate::gaussian::{GaussianCopula, ROUNDING};
+use crate::distributions::gaussian::{GaussianCopula, ROUNDING};
 use bochner_numerics::argument;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Marginal distributions: the functions of each coordinate that a joint distribution needs.
 
 use crate::Error;
-use crate::normal::clamped_quantile;
+use crate::distributions::normal::clamped_quantile;
 use bochner_numerics::normal;
 use statrs::distribution::{Continuous, ContinuousCDF};
 

@@ -1,7 +1,7 @@
 //! The correlation matrix nearest to a symmetric matrix.
 
 use crate::Error;
-use crate::gaussian::ROUNDING;
+use crate::distributions::gaussian::ROUNDING;
 use bochner_dense::{SymmetricEigen, symmetric_eigen, symmetric_eigenvalues, symmetrised};
 use bochner_numerics::argument;
 use ndarray::{Array2, ArrayView2};

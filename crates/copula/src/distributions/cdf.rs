@@ -1,9 +1,9 @@
 //! The distribution function of the Gaussian copula, by quasi Monte Carlo.
 
 use crate::Error;
-use crate::gaussian::GaussianCopula;
-use crate::normal::clamped_quantile;
-use crate::reordered::reordered;
+use crate::distributions::gaussian::GaussianCopula;
+use crate::distributions::normal::clamped_quantile;
+use crate::distributions::reordered::reordered;
 use bochner_numerics::{ArgumentError, argument, normal};
 use ndarray::{Array2, ArrayView1};
 use rand::{Rng, RngCore};

@@ -1,8 +1,8 @@
 //! The Gaussian copula: a checked correlation matrix and its density.
 
 use crate::Error;
-use crate::config::CopulaConfig;
 use crate::density::log_density_at_uniforms;
+use crate::distributions::config::CopulaConfig;
 use crate::factor::{half_neg_log_det, normalise};
 use bochner_dense::{Cholesky, Error as Dense, symmetric_eigenvalues, symmetrised};
 use bochner_numerics::argument;

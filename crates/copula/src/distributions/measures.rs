@@ -1,7 +1,7 @@
 //! Rank correlations of the Gaussian copula, and their inverses.
 
 use crate::Error;
-use crate::gaussian::GaussianCopula;
+use crate::distributions::gaussian::GaussianCopula;
 use bochner_numerics::argument;
 use ndarray::Array2;
 use std::f64::consts::{FRAC_PI_2, PI};

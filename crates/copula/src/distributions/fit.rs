@@ -1,10 +1,10 @@
 //! Fits of the Gaussian copula to observations, whatever their marginals.
 
 use crate::Error;
-use crate::gaussian::GaussianCopula;
-use crate::measures::correlation_of_kendall;
-use crate::nearest::nearest_correlation;
-use crate::ranks::{kendall_tau_b, pseudo_observations};
+use crate::distributions::gaussian::GaussianCopula;
+use crate::distributions::measures::correlation_of_kendall;
+use crate::distributions::nearest::nearest_correlation;
+use crate::distributions::ranks::{kendall_tau_b, pseudo_observations};
 use bochner_dense::symmetric_eigenvalues;
 use bochner_numerics::{argument, normal};
 use ndarray::{Array2, ArrayView2, Axis};

@@ -1,9 +1,9 @@
 //! Draws from the Gaussian copula, with and without some coordinates given.
 
 use crate::Error;
-use crate::gaussian::GaussianCopula;
-use crate::normal::inside;
-use crate::reordered::reordered;
+use crate::distributions::gaussian::GaussianCopula;
+use crate::distributions::normal::inside;
+use crate::distributions::reordered::reordered;
 use crate::triangular::solve_columns;
 use bochner_numerics::elementary::normal_cdf_in_place;
 use bochner_numerics::normal;

@@ -1,8 +1,8 @@
 //! Draws from a joint distribution, with and without some coordinates given.
 
 use crate::Error;
-use crate::joint::Joint;
-use crate::marginal::{Marginal, at_normal_score, normal_score};
+use crate::distributions::joint::Joint;
+use crate::distributions::marginal::{Marginal, at_normal_score, normal_score};
 use bochner_numerics::argument;
 use ndarray::Array2;
 use rand::RngCore;
@@ -88,7 +88,7 @@ impl<D: Marginal> Joint<D> {
 mod tests {
     use super::*;
     use crate::GaussianCopula;
-    use crate::marginal::Broken;
+    use crate::distributions::marginal::Broken;
     use bochner_numerics::Seed;
     use statrs::distribution::{Gamma, Normal, Uniform};
 
