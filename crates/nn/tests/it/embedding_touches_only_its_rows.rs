@@ -226,8 +226,8 @@ fn the_loss_without_logits_is_that_of_the_logits() {
         smoothing: 0.1,
     };
     let permuted = || {
-        let x = x.trace(alloc_gradients(&table).unwrap());
-        x.permute::<(usize, usize, usize), Axes3<1, 0, 2>>()
+        x.leaky_trace()
+            .permute::<(usize, usize, usize), Axes3<1, 0, 2>>()
     };
     let held = classification_loss(table.logits(permuted()).unwrap(), of.clone()).unwrap();
     let not_held = table.cross_entropy(permuted(), of).unwrap();
