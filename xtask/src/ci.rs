@@ -37,10 +37,15 @@ const DATA: &str = "BOCHNER_DATA";
 /// The ignored tests that take minutes and need the right to mount a file system.
 const ENDURANCE: &str = "endurance::";
 
-/// The crates that can do without training layers, without them.
-const WITHOUT_LAYERS: [&str; 5] = [
+/// What the names of tests begin with that are ignored for their time alone.
+const LONG: &str = "long_";
+
+/// The crates that can do without training layers or distributions, without them.
+const WITHOUT_FEATURES: [&str; 7] = [
     "--package",
     "bochner-attention",
+    "--package",
+    "bochner-copula",
     "--package",
     "bochner-graph",
     "--no-default-features",
@@ -67,12 +72,13 @@ pub(crate) fn ci(full: bool) -> Ending {
         &tidy::run,
         &|| format(&["--check"]),
         &|| with_tool("clippy", &lint(&WORKSPACE)),
-        &|| with_tool("clippy", &lint(&WITHOUT_LAYERS)),
+        &|| with_tool("clippy", &lint(&WITHOUT_FEATURES)),
         &docs,
     ];
-    let long: [&dyn Fn() -> Ending; 6] = [
-        &|| tests.call(&[&["test", "--tests"], &WITHOUT_LAYERS]),
+    let long: [&dyn Fn() -> Ending; 7] = [
+        &|| tests.call(&[&["test", "--tests"], &WITHOUT_FEATURES]),
         &|| run(&[&["build", "--examples"][..], &WORKSPACE].concat()),
+        &|| tests.long(),
         &|| tests.endurance(),
         &|| tests.many_cases(),
         &|| tests.lapack(),
@@ -138,6 +144,11 @@ impl Tests {
         ])
     }
 
+    fn long(&self) -> Ending {
+        let these = ["--", "--ignored", LONG];
+        self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &PROGRAMS, &these])
+    }
+
     /// The tests that need the data files, which are ignored otherwise; nothing is built again.
     fn with_data(&self) -> Ending {
         if env::var_os(DATA).is_none() {
@@ -146,7 +157,7 @@ impl Tests {
             );
             return Ok(ExitCode::SUCCESS);
         }
-        let these = ["--", "--ignored", "--skip", ENDURANCE];
+        let these = ["--", "--ignored", "--skip", ENDURANCE, "--skip", LONG];
         self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &PROGRAMS, &these])
     }
 

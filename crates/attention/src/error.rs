@@ -28,7 +28,7 @@ pub enum Error {
         known: Vec<&'static str>,
     },
     /// A mask, or the counts of a step, do not fit the sequences.
-    #[error("wrong {what}: expected {expected}, got {got}")]
+    #[error("the {what} must be {expected}, not {got}")]
     Mask {
         /// Which part of the mask, or the counts.
         what: &'static str,

@@ -18,10 +18,10 @@ pub enum Form {
     /// The form that [`Settings::form_for`] expects to be faster, for each example by its own length, padding aside;
     /// for a [`Decoder`](crate::Decoder), which does not know how long a sequence will be, [`Form::Quadratic`].
     ///
-    /// Of a squared kernel the outputs lose no accuracy: a head in which some query's mean similarity is below 1/64,
+    /// The outputs of a squared kernel lose no accuracy: a head in which some query's mean similarity is below 1/64,
     /// where the linear-time form would be off by more than 64 of the type's epsilons times the largest value, is
-    /// computed again pair by pair. Of random features, all positive, both forms are as accurate; of features of
-    /// either sign ([`Trigonometric`](crate::RandomFeatureMap::Trigonometric)) neither is where they cancel.
+    /// computed again pair by pair. With random features that are all positive both forms are as accurate; with features
+    /// of either sign ([`Trigonometric`](crate::RandomFeatureMap::Trigonometric)) neither is where they cancel.
     #[default]
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.

@@ -23,7 +23,8 @@
 //! whose types appear in arguments are re-exported: [`ndarray`], [`rand`] and [`statrs`], whose
 //! distributions have to come from this version.
 //!
-//! ```
+#![cfg_attr(feature = "distributions", doc = "```")]
+#![cfg_attr(not(feature = "distributions"), doc = "```ignore")]
 //! use bochner_copula::ndarray::array;
 //! use bochner_copula::statrs::distribution::{Gamma, Normal};
 //! use bochner_copula::{GaussianCopula, Joint, Marginal};

@@ -252,7 +252,7 @@ fn sum_to_shape<T: Real>(mut gradient: ArrayD<T>, shape: &[usize]) -> ArrayD<T> 
     gradient
 }
 
-/// The same elements in another shape.
+/// An array's elements in another shape.
 fn reshaped<T: Real>(x: ArrayD<T>, shape: &[usize]) -> ArrayD<T> {
     let x = x.as_standard_layout().into_owned();
     x.into_shape_with_order(IxDyn(shape))

@@ -70,7 +70,10 @@ pub enum Error {
         path: std::path::PathBuf,
     },
     /// A checkpoint is of this model, but of another training of it.
-    #[error("{0}: `Trainer::from_model` starts anew from the parameters of a trained model")]
+    #[error(
+        "{0}; `Trainer::from_model` starts anew from the parameters of a model, into which `Checkpoint::restore` puts those \
+         of a file"
+    )]
     AnotherRun(#[source] bochner_nn::CheckpointError),
     /// A checkpoint of a training run was to be loaded without its trainer.
     #[error(

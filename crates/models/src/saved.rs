@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A kind of such files.
+/// A kind of model file.
 pub(crate) struct Kind {
     /// The name that the model's settings have in the description of the checkpoint.
     pub(crate) name: &'static str,
@@ -16,6 +16,8 @@ pub(crate) struct Kind {
     pub(crate) what: &'static str,
     /// The type that writes such files.
     pub(crate) writer: &'static str,
+    /// The name that the model's settings have in the checkpoint of a training.
+    pub(crate) trained_as: &'static str,
     /// The method of a trainer that makes a value of that type.
     pub(crate) door: &'static str,
 }
@@ -49,7 +51,9 @@ impl Kind {
         path: &Path,
     ) -> Result<Read<C, P>, Error> {
         let checkpoint = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
-        if checkpoint.adam().is_some() {
+        let described: Value =
+            serde_json::from_str(checkpoint.description()).unwrap_or(Value::Null);
+        if checkpoint.adam().is_some() && described.get(self.trained_as).is_some() {
             return Err(Error::TrainingRun {
                 path: path.to_path_buf(),
                 what: self.what,
@@ -62,8 +66,6 @@ impl Kind {
             reason,
             writer: self.writer,
         };
-        let described: Value =
-            serde_json::from_str(checkpoint.description()).unwrap_or(Value::Null);
         let names = described.as_object().filter(|names| names.len() == 1);
         let config = names
             .and_then(|names| names.get(self.name))
@@ -78,7 +80,7 @@ impl Kind {
     }
 }
 
-/// What was read of a file.
+/// The contents of a model file.
 pub(crate) struct Read<C, P> {
     pub(crate) config: C,
     pub(crate) parts: P,

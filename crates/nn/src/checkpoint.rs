@@ -135,6 +135,46 @@ impl<E: Element> Checkpoint<E> {
         Self { progress, ..self }
     }
 
+    /// The checkpoint without the parameters whose names begin with a prefix and a point, and one of these, under the rest
+    /// of their names: two models that are in one file. The optimiser's state is in neither.
+    ///
+    /// ```
+    /// use bochner_nn::{Checkpoint, Linear};
+    /// use bochner_numerics::Seed;
+    /// use dfdx::tensor::Cpu;
+    ///
+    /// let mut rng = Seed::new(1).stream("initial values");
+    /// let mut layer = || Linear::<usize, usize, f32>::try_new(&Cpu::default(), 3, 2, &mut rng);
+    /// let (stack, mut other) = (vec![layer()?, layer()?], layer()?);
+    /// let [_, last] = Checkpoint::of("a stack", &stack).split("1");
+    /// last.restore("a stack", &mut other)?;
+    /// assert_eq!(other.weight.as_vec(), stack[1].weight.as_vec());
+    /// # Ok::<(), bochner_nn::Error>(())
+    /// ```
+    pub fn split(self, prefix: &str) -> [Self; 2] {
+        let Self {
+            description,
+            parameters,
+            progress,
+            integrity,
+            ..
+        } = self;
+        let own = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_string());
+        let (of_prefix, others): (Vec<_>, Vec<_>) = parameters
+            .into_iter()
+            .partition(|(name, _)| own(name).is_some());
+        let renamed = of_prefix
+            .into_iter()
+            .map(|(name, array)| (own(&name).unwrap_or(name), array));
+        [others, renamed.collect()].map(|parameters| Self {
+            description: description.clone(),
+            parameters,
+            adam: None,
+            progress: progress.clone(),
+            integrity,
+        })
+    }
+
     /// The optimiser's state, if it was saved.
     pub fn adam(&self) -> Option<&AdamState<E>> {
         self.adam.as_ref()
@@ -222,7 +262,8 @@ impl<E: Element> Checkpoint<E> {
         let Some(name) = left.keys().next() else {
             return Ok(found);
         };
-        Err(match second_model(&left, found.len()) {
+        let names: Vec<&str> = self.parameters.iter().map(|(name, _)| &**name).collect();
+        Err(match second_model(&left, &names) {
             Some(prefix) => CheckpointError::SecondModel { prefix },
             None => CheckpointError::UnknownParameter {
                 name: name.to_string(),
@@ -265,12 +306,13 @@ impl<E: Element> Checkpoint<E> {
     }
 }
 
-/// The prefix of the parameters that are left over, if they are as many as those of the model and have one: those of the
-/// best epoch in a training's checkpoint.
-fn second_model<E>(left: &BTreeMap<&str, &Array<E>>, found: usize) -> Option<String> {
+/// The prefix of the parameters that are left over, if these are the model's own once more with a prefix: those of the best
+/// epoch in a training's checkpoint.
+fn second_model<E>(left: &BTreeMap<&str, &Array<E>>, all: &[&str]) -> Option<String> {
     let (prefix, _) = left.keys().next()?.split_once('.')?;
-    let has_prefix = |name: &&str| name.split_once('.').is_some_and(|(own, _)| own == prefix);
-    let is_copy = left.len() == found && left.keys().all(has_prefix);
+    let found = all.iter().filter(|name| !left.contains_key(**name));
+    let mut again = found.map(|name| format!("{prefix}.{name}"));
+    let is_copy = 2 * left.len() == all.len() && again.all(|name| left.contains_key(&*name));
     is_copy.then(|| prefix.to_string())
 }
 

@@ -29,7 +29,7 @@ pub fn log_softmax<T: Real>(row: &mut [T]) {
 
 /// The largest number of a row, and the sum of the exponentials relative to it.
 pub(crate) fn largest_and_total<T: Real>(row: &[T]) -> (T, f64) {
-    /// Exponentials that are summed up in the type before the sum is widened.
+    /// Exponentials that are computed at a time.
     const PIECE: usize = 256;
     let larger = |a: T, &b: &T| if b > a { b } else { a };
     let mut lanes = [T::neg_infinity(); 16];
@@ -47,7 +47,8 @@ pub(crate) fn largest_and_total<T: Real>(row: &[T]) -> (T, f64) {
             *y = x - largest;
         }
         exp_in_place(room);
-        total += sum(room.len(), |i| room[i]).as_f64();
+        // In double precision, so that a loss below the type's epsilon is not lost beside the 1 of the largest logit.
+        total += sum(room.len(), |i| room[i].as_f64());
     }
     (largest, total)
 }

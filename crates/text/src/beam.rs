@@ -28,10 +28,10 @@ pub struct BeamConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// As many hypotheses as the beam is wide have ended.
+    /// The search stops when as many hypotheses have ended as the beam is wide.
     #[default]
     Count,
-    /// No live hypothesis can overtake the best one that has ended.
+    /// The search stops when no live hypothesis can overtake the best one that has ended.
     Bound,
 }
 

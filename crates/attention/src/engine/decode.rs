@@ -6,7 +6,7 @@ use super::cache::{Cache, Following};
 use super::linear_time::{self, Sums};
 use super::rescaling::{copy_or, divided};
 use super::{Arguments, Head, HeadAt, Level, OutputRows, RowStatistics, Rows};
-use crate::engine::face::Memory;
+use crate::engine::dispatch::Memory;
 use crate::score::{Earlier, PairKernel, Score};
 use crate::{Form, Mask, Settings};
 use bochner_numerics::memory::overwritten_by;

@@ -11,9 +11,9 @@ mod attend;
 mod backward;
 mod cache;
 mod decode;
+mod dispatch;
 mod distance;
 mod exponents;
-mod face;
 mod forward;
 mod lanes;
 mod linear_time;
@@ -33,8 +33,8 @@ pub(crate) use arguments::{
 #[cfg(feature = "dfdx")]
 pub(crate) use cache::keep_marked;
 pub(crate) use decode::first_seen;
+pub(crate) use dispatch::{Attend, Memory, State, Tiled};
 pub(crate) use exponents::{Exponents, Level};
-pub(crate) use face::{Attend, Memory, State, Tiled};
 pub(crate) use lanes::{add, dot, map_and_sum, max, sum, total};
 pub(crate) use linear_time::{FiniteRank, NoRank, Squares, linear_time_state};
 pub(crate) use output::OutputRows;

@@ -178,10 +178,10 @@ fn misfits_are_named() {
     };
     assert_eq!(
         says(1, 4),
-        "wrong number of matrices: expected 1 for the examples and 1 or 4 for the heads, got 3 for the examples and \
-         1 for the heads"
+        "the number of matrices must be 1 for the examples and 1 or 4 for the heads, not 3 for the examples and 1 for \
+         the heads"
     );
-    assert!(says(2, 1).contains("expected 1 or 2 for the examples and 1 for the heads"));
+    assert!(says(2, 1).contains("must be 1 or 2 for the examples and 1 for the heads"));
     let packed = |lengths: &[usize]| Mask::none().with_packed(lengths).validate(1, 1, 4, 4);
     assert!(packed(&[3, 1]).is_ok());
     for lengths in [&[3, 2][..], &[3], &[], &[5, usize::MAX]] {

@@ -25,9 +25,9 @@ use std::ops::Range;
 /// Weights that are another function of the whole row (clipped softmax, sparsemax) cannot be written as a
 /// normaliser; they would be a mechanism of their own that sees whole rows.
 ///
-/// The engine reads the normaliser of a row, too: one of 0 is that of a row that has met no key, and one that is not
-/// above the smallest normal number over epsilon that of a row whose weights have vanished beside its loudest key,
-/// which is computed again relative to the loudest of those that have not.
+/// The engine reads the normaliser of a row, too. A row of normaliser 0 has met no key. A row whose normaliser is at most
+/// the smallest normal number over epsilon has lost its weights beside its loudest key: it is computed again, relative to
+/// the loudest key whose weight is not zero.
 pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
     /// Whether weights are products, so that every key has a factor, be it one.
     const HAS_FACTORS: bool;

@@ -45,7 +45,7 @@ fn pooled(x: &Array4<f64>) -> Array4<f64> {
     pooled.unwrap().output
 }
 
-/// The same map of each token.
+/// Each token under one linear map.
 fn mapped(x: &Array4<f64>, map: &Array2<f64>) -> Array4<f64> {
     let rows = x.to_shape((x.dim().2, WIDTH)).unwrap().dot(&map.t());
     rows.into_shape_with_order(x.raw_dim()).unwrap()

@@ -128,7 +128,7 @@ mod tests {
     use crate::{Kernel, MaternConfig, RbfConfig, Smoothness};
     use ndarray::array;
 
-    /// Neither where the reciprocal of a lengthscale overflows nor where a distance does.
+    /// The reciprocal of a lengthscale overflows in one case, a distance in the other.
     #[test]
     fn no_nan_comes_out_of_finite_points() {
         fn holds<T: Real>(kernel: &dyn Kernel<T>, [x, y]: [T; 2]) {

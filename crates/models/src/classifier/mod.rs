@@ -46,7 +46,7 @@ impl TextClassifierConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("words", self.words)?;
         argument::at_least_one("classes", self.classes)?;
-        // The table of words has the encoder's width, and would be the first to refuse it.
+        // Checked here so that the error names the encoder's `width`, not the table of words.
         self.encoder.validate()
     }
 
@@ -247,8 +247,7 @@ impl<E: Element> TextClassifier<E> {
         self.inspect(tensor(&read)?, Some(&read.lengths), pass)
     }
 
-    /// Refuses no sentences, and sentences that the table of positions is too short for, by their place: a pass itself
-    /// sees no more than the width of a batch.
+    /// Refuses an empty list, and names the first sentence that is longer than the table of positions.
     fn reads(&self, sentences: &[Vec<usize>]) -> Result<(), Error> {
         argument::at_least_one("sentences", sentences.len())?;
         let longest = self.embedding.longest().unwrap_or(usize::MAX);

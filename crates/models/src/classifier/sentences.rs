@@ -1,8 +1,9 @@
 //! A classifier of sentences: a model together with the vocabulary that its words are of, in one file.
 
-use super::{TextClassifier, TextClassifierConfig};
+use super::{Task, TextClassifier, TextClassifierConfig};
 use crate::Error;
 use crate::saved::{Kind, Read};
+use crate::training;
 use bochner_attention::{Inspection, Pass};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::log_softmax;
@@ -73,6 +74,7 @@ const FILE: Kind = Kind {
     name: "sentence-classifier",
     what: "classifier of sentences",
     writer: "SentenceClassifier",
+    trained_as: <Task as training::Task>::MODEL,
     door: "sentence_classifier",
 };
 
@@ -138,17 +140,20 @@ impl SentenceClassifier {
     /// The logits of sentences, `[N, classes]`.
     ///
     /// # Errors
-    /// The errors of [`TextClassifier::predict`].
+    /// The errors of [`TextClassifier::predict`]; [`Error::Argument`] where a logit is NaN or infinite, since parameters of
+    /// the model are too large.
     pub fn logits<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Array2<f32>, Error> {
         let numbers = self.numbers(sentences);
-        self.model
-            .predict(&numbers, &self.batches, self.evaluation())
+        let pass = self.evaluation();
+        let logits = self.model.predict(&numbers, &self.batches, pass)?;
+        argument::finite("logits", logits.shape(), &logits)?;
+        Ok(logits)
     }
 
     /// The probability of each class for each sentence, `[N, classes]`: the softmax of the logits.
     ///
     /// # Errors
-    /// The errors of [`TextClassifier::predict`].
+    /// The errors of [`logits`](Self::logits).
     pub fn probabilities<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Array2<f32>, Error> {
         let mut all = self.logits(sentences)?;
         for mut row in all.rows_mut() {
@@ -161,7 +166,7 @@ impl SentenceClassifier {
     /// The class of each sentence: that of the largest logit, the first of equal ones.
     ///
     /// # Errors
-    /// The errors of [`TextClassifier::predict`].
+    /// The errors of [`logits`](Self::logits).
     pub fn classes<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Vec<usize>, Error> {
         let logits = self.logits(sentences)?;
         Ok(logits.rows().into_iter().map(largest).collect())
@@ -170,6 +175,9 @@ impl SentenceClassifier {
     /// Weights of every layer and head, spectral points and other inner values of the attention on sentences, which are
     /// padded to the longest of them.
     ///
+    /// A mechanism that draws spectral points draws for each sentence by its place, as for the first batch of
+    /// [`logits`](Self::logits): what is seen of one sentence alone is what its logits came from.
+    ///
     /// # Errors
     /// The errors of [`TextClassifier::inspect_sentences`].
     pub fn inspect<S: AsRef<str>>(
@@ -177,7 +185,8 @@ impl SentenceClassifier {
         sentences: &[Vec<S>],
     ) -> Result<Vec<Inspection<f32>>, Error> {
         let numbers = self.numbers(sentences);
-        self.model.inspect_sentences(&numbers, self.evaluation())
+        let pass = self.evaluation().nth(0);
+        self.model.inspect_sentences(&numbers, pass)
     }
 
     fn numbers<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Vec<Vec<usize>> {

@@ -224,7 +224,7 @@ impl<T: Task> Trainer<T> {
     }
 
     /// The seed of the trainer's evaluations: with it in [`Pass::Evaluation`](bochner_attention::Pass::Evaluation) the
-    /// model gives what the trainer gives, whatever its mechanism draws. It is one for all evaluations, but for the
+    /// model's predictions of the same examples are the trainer's, whatever its mechanism draws. It is one for all evaluations, but for the
     /// regressor's with a mechanism that draws anew in each ([`Draws::InEveryPassAnew`](bochner_attention::Draws)).
     pub fn evaluation_seed(&self) -> Seed {
         self.seed.child("evaluation")
@@ -234,8 +234,8 @@ impl<T: Task> Trainer<T> {
     /// and what [`fit`](Self::fit) knows of the best epoch.
     ///
     /// After `fit` the file holds two models: that of the last epoch under the parameters' own names, and that of the
-    /// best epoch with `best.` before them. Such a file is not restored into a model alone. To use what was learnt
-    /// without the trainer and its data, save the model:
+    /// best epoch with `best.` before them; [`Checkpoint::split`] tells them apart. To use what was learnt without the
+    /// trainer and its data, save the model:
     /// [`sentence_classifier`](Trainer::sentence_classifier) and [`text_translator`](Trainer::text_translator), or a
     /// [`Checkpoint`] of [`model`](Self::model) or [`best_model`](Self::best_model).
     ///

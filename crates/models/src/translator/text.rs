@@ -1,8 +1,9 @@
 //! A translator of lines: a model together with the subwords that its tokens are of, in one file.
 
-use super::{Trainer, Translator, TranslatorConfig};
+use super::{Task, Trainer, Translator, TranslatorConfig};
 use crate::Error;
 use crate::saved::{Kind, Read};
+use crate::training;
 use bochner_attention::Pass;
 use bochner_numerics::Seed;
 use bochner_text::{BeamConfig, Marks, Subwords, Vocabulary};
@@ -16,7 +17,7 @@ use std::path::Path;
 /// place and moved into it, so that a translator that is there already stays whole until the new one is.
 ///
 /// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were, and
-/// its translation is as these. Words are joined from their pieces; nothing else is done to them.
+/// the translation comes out in the same form. Words are joined from their pieces; nothing else is done to them.
 ///
 /// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
 /// from the seed for each line by the line's place among those that are translated together: by the lengths of all lines of
@@ -70,6 +71,7 @@ const FILE: Kind = Kind {
     name: "text-translator",
     what: "translator of lines",
     writer: "TextTranslator",
+    trained_as: <Task as training::Task>::MODEL,
     door: "text_translator",
 };
 

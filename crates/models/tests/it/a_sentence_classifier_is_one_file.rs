@@ -7,11 +7,13 @@ use bochner_models::classifier::{
     SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
 };
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::regressor::{self, RegressorConfig};
 use bochner_models::training::{FitConfig, Goal, TrainingConfig};
-use bochner_nn::{Checkpoint, Progress};
+use bochner_nn::{Checkpoint, Parameters, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, Marks, Vocabulary};
-use dfdx::tensor::Cpu;
+use dfdx::tensor::{Cpu, TensorFromVec};
+use ndarray::array;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,9 +132,16 @@ fn what_is_loaded_gives_the_logits_of_the_trainer() {
             .predict(&numbers(), loaded.batches(), pass)
             .unwrap();
         assert_eq!(found, expected);
+        // What is seen of one sentence is what its logits came from.
+        let (model, words) = (loaded.model(), &numbers()[8..9]);
+        let pass = Pass::Evaluation { seed }.nth(0);
+        let tensor = Cpu::default().tensor_from_vec(words[0].clone(), (1, words[0].len()));
+        let logits = model.apply(tensor, None, pass).unwrap().output.as_vec();
+        let found = loaded.logits(&sentences()[8..9]).unwrap();
+        assert_eq!(found.into_raw_vec_and_offset().0, logits);
         let seen = [
             loaded.inspect(&sentences()[8..9]).unwrap(),
-            trainer.inspect(&numbers()[8..9]).unwrap(),
+            model.inspect_sentences(words, pass).unwrap(),
         ];
         let [found, expected] = seen.map(|layers| layers[1].weights.clone());
         assert_eq!(found, expected);
@@ -182,6 +191,18 @@ fn probabilities_and_classes_are_those_of_the_logits() {
     let wrong = pairs.filter(|&(&found, class)| found != class).count();
     let assessed = trainer.assess(&numbers(), &classes()).unwrap();
     assert_eq!(assessed.error, wrong as f64 / 40.0);
+}
+
+/// Parameters may be finite, and too large for the pass.
+#[test]
+fn logits_that_are_not_finite_are_an_error() {
+    let mut model = trained(softmax()).model().clone();
+    model.for_each_mut("", &mut |_, parameter| {
+        parameter.write(&vec![3e38; parameter.len()]);
+    });
+    let classifier = SentenceClassifier::new(model, vocabulary(WORDS), Seed::new(1)).unwrap();
+    let said = message(classifier.classes(&sentences()));
+    assert!(said.starts_with("`logits`"), "{said}");
 }
 
 #[test]
@@ -259,6 +280,16 @@ fn a_training_run_and_something_else_are_refused_by_what_they_are() {
     ] {
         assert!(run.contains(part), "{run}");
     }
+
+    // A run of another model is no run of a classifier.
+    let task = regressor::Task::new(array![[0.0], [1.0]], array![0.0, 1.0], vec![0, 1]).unwrap();
+    let config = RegressorConfig::new(1, softmax());
+    let training = TrainingConfig::regression();
+    let mut regressor = regressor::Trainer::new(&config, &training, task, Seed::new(1)).unwrap();
+    regressor.epoch().unwrap();
+    regressor.save(&path).unwrap();
+    let error = SentenceClassifier::load(&path).unwrap_err();
+    assert!(matches!(error, Error::OtherContents { .. }), "{error}");
 
     let other = Checkpoint::of("model", trainer.model());
     other.write(&path).unwrap();

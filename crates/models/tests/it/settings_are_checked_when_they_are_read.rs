@@ -3,12 +3,16 @@
 use bochner_attention::Softmax;
 use bochner_graph::AttentionKind;
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+use bochner_models::datapoints::{Between, BlockConfig, Column, Normalised, NptConfig};
+use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::next_event::{NextEventConfig, TimeSense};
 use bochner_models::node_classifier::{Architecture, NodeClassifierConfig};
 use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
 use bochner_models::training::{FitConfig, Goal};
+use bochner_models::translator::TranslatorConfig;
 use bochner_numerics::Seed;
 use dfdx::tensor::Cpu;
 use serde::Serialize;
@@ -83,6 +87,124 @@ fn encoders_and_what_is_built_of_them() {
     let regressor = RegressorConfig::new(3, Softmax::default().into());
     check(&regressor, &[("inputs", json!(0))]);
     check(&regressor, &of_layer);
+}
+
+#[test]
+fn decoders_and_translators() {
+    let layer = DecoderLayerConfig {
+        width: 8,
+        heads: 2,
+        hidden: 16,
+        attention: Softmax::default().into(),
+        cross_attention: Softmax::default().into(),
+        dropout: 0.1,
+    };
+    let of_layer = [
+        ("width", json!(0)),
+        ("heads", json!(3)),
+        ("hidden", json!(0)),
+        ("dropout", json!(1.0)),
+    ];
+    check(&layer, &of_layer);
+    let decoder = DecoderConfig { layers: 1, layer };
+    check(&decoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
+    let encoder = EncoderConfig {
+        layers: 1,
+        layer: self::layer(),
+    };
+    let translator = TranslatorConfig {
+        tokens: 9,
+        start: 2,
+        end: 3,
+        longest: 5,
+        encoder,
+        decoder,
+        attention_dropout: None,
+        vocabulary: None,
+    };
+    let changes = [
+        ("start", json!(9)),
+        ("end", json!(9)),
+        ("end", json!(2)),
+        ("longest", json!(0)),
+        ("encoder/layers", json!(0)),
+        ("decoder/layer/heads", json!(3)),
+        ("attention_dropout", json!(1.0)),
+    ];
+    check(&translator, &changes);
+}
+
+#[test]
+fn attention_between_datapoints() {
+    let block = BlockConfig {
+        columns: 3,
+        width: 4,
+        heads: 2,
+        between: Between::Attributes,
+        attention: None,
+        normalised: Normalised::All,
+        dropout: 0.0,
+        epsilon: 1e-12,
+    };
+    let changes = [
+        ("columns", json!(0)),
+        ("width", json!(0)),
+        ("heads", json!(3)),
+        ("epsilon", json!(0.0)),
+        ("dropout", json!(1.0)),
+    ];
+    check(&block, &changes);
+    let model = NptConfig {
+        columns: vec![Column::Number, Column::Class(3)],
+        width: 4,
+        heads: 2,
+        blocks: vec![Between::Attributes],
+        attention: None,
+        normalised: Normalised::All,
+        dropout: 0.0,
+        epsilon: 1e-12,
+    };
+    let changes = [
+        ("columns", json!([])),
+        ("blocks", json!([])),
+        ("width", json!(0)),
+        ("heads", json!(3)),
+        ("epsilon", json!(-1.0)),
+    ];
+    check(&model, &changes);
+}
+
+#[test]
+fn next_events() {
+    let encoder = EncoderConfig {
+        layers: 1,
+        layer: layer(),
+    };
+    let sense = TimeSense::Bochner {
+        frequencies: 2,
+        periods: [1.0, 10.0],
+    };
+    let config = NextEventConfig {
+        kinds: 3,
+        encoder,
+        time: vec![sense],
+    };
+    check(
+        &config,
+        &[("kinds", json!(0)), ("encoder/layers", json!(0))],
+    );
+    let refused = |periods: Value, frequencies: usize| {
+        let mut value = serde_json::to_value(&config).unwrap();
+        value["time"] = json!([{"bochner": {"frequencies": frequencies, "periods": periods}}]);
+        let refused = serde_json::from_value::<NextEventConfig>(value);
+        refused.unwrap_err().to_string()
+    };
+    assert!(refused(json!([0.0, 1.0]), 2).contains("`periods`"));
+    assert!(refused(json!([2.0, 1.0]), 2).contains("`periods`"));
+    // The width of the encoder is 8, and the kinds need some of it.
+    for frequencies in [0, 4] {
+        assert!(refused(json!([1.0, 2.0]), frequencies).contains("`features of time`"));
+    }
 }
 
 #[test]

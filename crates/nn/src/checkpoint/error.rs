@@ -121,10 +121,8 @@ pub enum CheckpointError {
 
     /// The checkpoint has two sets of the model's parameters, as that of a training that keeps its best epoch has.
     #[error(
-        "the checkpoint holds a second model beside this one, with `{prefix}.` before its parameters' names: it is that \
-         of a training that keeps its best epoch; go on with it by the trainer that wrote it (`Trainer::resume`), and \
-         have that save its model alone (`Trainer::sentence_classifier`, `Trainer::text_translator`, or \
-         `Checkpoint::of` the model)"
+        "the checkpoint holds a second model beside this one, with `{prefix}.` before its parameters' names, as that of a \
+         training does that keeps its best epoch; restore one of the two that `Checkpoint::split(\"{prefix}\")` gives"
     )]
     SecondModel {
         /// What the names of its parameters begin with.

@@ -177,7 +177,8 @@ impl<E: Element> Embedding<E> {
     /// tape that does not hold the logits: [`LinearCrossEntropy`].
     ///
     /// # Errors
-    /// [`Error::Argument`] for another width, a row or a label that is not there, or nothing to classify.
+    /// [`Error::Argument`] for another width, a row or a label that is not there, or an `x` without rows. Without a label
+    /// the loss is 0.
     ///
     /// ```
     /// use bochner_nn::Embedding;

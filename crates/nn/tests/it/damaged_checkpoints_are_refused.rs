@@ -142,6 +142,32 @@ fn a_second_model_in_a_checkpoint_is_called_one() {
     }
     let error = restored(&["a", "b", "best.a"]).unwrap_err();
     assert!(matches!(error, CheckpointError::UnknownParameter { .. }));
+    // The second layer of a stack is no second model.
+    let mut one = Named(vec![("0", layer(3, 2))]);
+    let error = Checkpoint::of("", &Named(vec![("0", layer(3, 2)), ("1", layer(3, 2))]));
+    let error = error.restore("", &mut one).unwrap_err();
+    assert!(matches!(error, CheckpointError::UnknownParameter { name } if name == "1.bias"));
+}
+
+#[test]
+fn two_models_of_one_file_are_told_apart() {
+    let names = ["a", "b", "best.a", "best.b", "bester.a"];
+    let mut rng = Seed::new(3).stream("initial values");
+    let mut other = || Linear::try_new(&Cpu::default(), 3, 2, &mut rng).unwrap();
+    let both = Named(names.map(|name| (name, other())).to_vec());
+    let [own, best] = Checkpoint::of("run", &both).split("best");
+    let restored = |from: &Checkpoint<f32>, names: &[&'static str]| {
+        let mut model = Named(names.iter().map(|&name| (name, layer(3, 2))).collect());
+        from.restore("run", &mut model).unwrap();
+        let weights = model.0.iter().map(|(_, layer)| layer.weight.as_vec());
+        weights.collect::<Vec<_>>()
+    };
+    let weight = |at: usize| both.0[at].1.weight.as_vec();
+    assert_eq!(restored(&best, &["a", "b"]), [weight(2), weight(3)]);
+    assert_eq!(
+        restored(&own, &["a", "b", "bester.a"]),
+        [0, 1, 4].map(weight)
+    );
 }
 
 #[test]

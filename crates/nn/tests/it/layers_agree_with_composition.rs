@@ -57,7 +57,7 @@ macro_rules! tied_logits_agree {
         let rows = (0..5).flat_map(|word| table.row(word).to_vec());
         let rows = device.tensor_from_vec(rows.collect(), (5, 3));
         let x = random::<$E, _>((2, 4, 3), "x");
-        // As it stands, and with its first two axes exchanged, so that it is not in row-major order.
+        // First in row-major order, then with its first two axes exchanged.
         let got = table.logits(x.leaky_trace()).unwrap();
         let want = x.leaky_trace().reshape_like(&(8, 3));
         let columns = rows.clone().permute::<_, Axes2<1, 0>>();

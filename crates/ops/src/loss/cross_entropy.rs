@@ -20,8 +20,9 @@ use ndarray::{ArrayView2, ArrayViewD};
 ///   which therefore keeps $1 - s + s/C$
 ///
 /// # Numerics
-/// The loss is taken relative to the largest logit of a row, so that no finite logits overflow. Exponentials are those of
-/// the type, below an ulp off; all else is in double precision.
+/// The loss is taken relative to the largest logit of a row. Logits are subtracted in the type, and their exponentials are
+/// the type's, below an ulp off; their sum, the loss, and the gradient along a label's logit are in double precision, so that
+/// a confident row keeps its small loss. No loss of finite `f32` logits overflows in [`of_rows`](Self::of_rows).
 ///
 /// # Reference
 /// Szegedy et al., *Rethinking the Inception Architecture for Computer Vision*, 2016, section 7, for label smoothing.
@@ -62,7 +63,11 @@ impl CrossEntropy {
     pub(super) fn of_row<T: Real>(&self, row: &[T], label: usize) -> (f64, Saved<T>) {
         let (largest, total) = largest_and_total(row);
         let below = |x: T| largest.as_f64() - x.as_f64();
-        let mut loss = total.ln() + (1.0 - self.smoothing) * below(row[label]);
+        let mut loss = total.ln();
+        // A share of 0 of an infinite difference is 0.
+        if self.smoothing < 1.0 {
+            loss += (1.0 - self.smoothing) * below(row[label]);
+        }
         if self.smoothing > 0.0 {
             let all = sum(row.len(), |i| below(row[i]));
             loss += self.smoothing / row.len() as f64 * all;
@@ -82,14 +87,25 @@ impl CrossEntropy {
             *x -= largest;
         }
         exp_in_place(row);
-        let of_all = share * labels.len() as f64;
-        let factor = T::of(of_all / total);
-        let each = T::of(of_all * self.smoothing / row.len() as f64);
+        let count = labels.len() as f64;
+        let (factor, each) = (
+            share * count / total,
+            share * count * self.smoothing / row.len() as f64,
+        );
+        let own = |&label: &usize| {
+            let times = labels.iter().filter(|&&other| other == label).count() as f64;
+            // What is left of the other classes, where a label has almost all: 1 - p cancels nothing.
+            let (e, times) = (row[label].as_f64(), times * (1.0 - self.smoothing));
+            let rest = (count - times) * e - times * (total - e);
+            (label, T::of(share * rest / total - each))
+        };
+        let of_labels: Vec<_> = labels.iter().map(own).collect();
+        let (factor, each) = (T::of(factor), T::of(each));
         for x in &mut *row {
             *x = *x * factor - each;
         }
-        for &label in labels {
-            row[label] -= T::of(share * (1.0 - self.smoothing));
+        for (label, gradient) in of_labels {
+            row[label] = gradient;
         }
     }
 
@@ -252,6 +268,38 @@ mod tests {
         let one = [array![1.0].remove_axis(Axis(0)).into_dyn()];
         let gradient = pull_back(&loss, &[logits], &saved, &one, vec![Some(Vec::new())]);
         assert_eq!(gradient, [Some(vec![0.0, 0.0, 0.5, -0.5])]);
+    }
+
+    /// Beside the 1 of the largest logit, the other's exponential is lost in single precision.
+    #[test]
+    fn a_confident_row_keeps_its_small_loss() {
+        for logit in [10.0, 14.0, 17.0_f32] {
+            let logits = array![[logit, 0.0]].into_dyn();
+            let loss = plain(&[(0, 0)]);
+            let (value, saved) = run(&loss, std::slice::from_ref(&logits));
+            let want = (-f64::from(logit)).exp().ln_1p();
+            let off = |got: f32, want: f64| (f64::from(got) / want - 1.0).abs();
+            assert!(off(value[0].sum(), want) < 1e-6);
+            let one = [array![1.0].remove_axis(Axis(0)).into_dyn()];
+            let gradient = pull_back(&loss, &[logits], &saved, &one, vec![Some(Vec::new())]);
+            let gradient = gradient[0].as_ref().unwrap();
+            let probability = 1.0 / (1.0 + f64::from(logit).exp());
+            assert!(gradient.iter().all(|g| off(g.abs(), probability) < 1e-6));
+            assert!(gradient[0] < 0.0 && gradient[1] > 0.0);
+        }
+    }
+
+    #[test]
+    fn all_of_the_target_spread_reads_no_label() {
+        let logits = array![[1e308, -1e308]];
+        let loss = smoothed(&[(0, 1)], 1.0).of_rows(logits.view()).unwrap()[0];
+        assert!(!loss.is_nan());
+        assert_eq!(
+            plain(&[(0, 1)])
+                .of_rows(array![[3e38_f32, -3e38]].view())
+                .unwrap(),
+            [6e38]
+        );
     }
 
     #[test]

@@ -12,8 +12,8 @@ use ndarray::ArrayViewD;
 /// `weight`, `[C, D]`, with one number as its output.
 ///
 /// Labelled rows are taken some at a time: their logits become the loss and, in place, its gradient, which is pulled back
-/// to both inputs while it is still near. Rows without a label take no time, and arrays of `[N, C]` no memory, which
-/// are most of both where C is a vocabulary. For training: the forward pass computes the gradients.
+/// to both inputs while it is still near. Rows without a label cost nothing, and no array of `[N, C]` is held: with a
+/// vocabulary as C these are most of the time and the memory. For training: the forward pass computes the gradients.
 ///
 /// ```
 /// use bochner_ops::{CrossEntropy, LinearCrossEntropy, Operation, Slot};

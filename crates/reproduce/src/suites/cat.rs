@@ -227,7 +227,7 @@ fn learn(
     count: usize,
     epochs: usize,
 ) -> Result<(f64, usize), Error> {
-    // The same sentences and the same start for both mechanisms.
+    // Both mechanisms read the same sentences and start alike.
     let mut case = Case::new(2, seed);
     let (train, classes) = sentences(&mut case, count, period);
     let (test, hidden) = sentences(&mut case, count, period);

@@ -252,7 +252,7 @@ mod tests {
 
     fn implicit() -> Box<dyn Estimator> {
         Box::new(ImplicitEstimator {
-            weights: ["w1", "w2", "w3"].map(|name| random((2, 2), name)),
+            weights: ["weight1", "weight2", "weight3"].map(|name| random((2, 2), name)),
             biases: ["b1", "b2", "b3"].map(|name| random(2, name)),
             slope: 0.2,
             z: random((5, 2), "z"),

@@ -145,7 +145,7 @@ fn run(
     (attended.output, g)
 }
 
-/// The same for sums over the sequence: padding, and queries before the first key.
+/// Sums over the sequence do not read padding either, nor for queries before the first key.
 #[test]
 fn the_unseen_in_linear_time() {
     for (queries, keys) in [(5, 6), (6, 4)] {

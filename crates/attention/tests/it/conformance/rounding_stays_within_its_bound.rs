@@ -16,7 +16,7 @@ fn near_zeros(spread: f64, length: usize) -> Example<f64> {
     let mut stream = Seed::new(4).stream("near zeros");
     let mut array = |at: f64, spread: f64, width| {
         let number = || at + spread * standard_normal::<f64>(&mut stream);
-        // The same number in both precisions.
+        // Rounded, so that both precisions hold the same number.
         Array4::from_shape_simple_fn((1, 1, length, width), number).mapv(|x| f64::from(x as f32))
     };
     Example {

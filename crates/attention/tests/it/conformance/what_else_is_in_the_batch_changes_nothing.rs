@@ -46,7 +46,7 @@ fn kernels(heads: usize, mask: &Mask) -> Vec<Settings<f32>> {
     all
 }
 
-/// Of the first sequence: outputs and gradients of queries, keys and values.
+/// The first sequence's outputs, and its gradients of queries, keys and values.
 fn of_first(
     settings: &Settings<f32>,
     [q, k, v]: [&Array4<f32>; 3],

@@ -121,7 +121,7 @@ fn every_class_of_four_nodes_is_found_with_all_its_marks() {
 
 #[test]
 #[ignore = "enumerates a million graphs, minutes"]
-fn every_class_of_five_nodes_without_selection_is_found_with_all_its_marks() {
+fn long_every_class_of_five_nodes_without_selection_is_found_with_all_its_marks() {
     let [classes, lacking] = compare_with_enumeration(5, &DIRECTED);
     println!("{classes} classes of five nodes, {lacking} of which need rules R5 to R10");
     assert!(lacking > 10);
@@ -136,7 +136,7 @@ fn every_class_of_four_ordered_nodes_is_found_with_all_its_marks() {
 
 #[test]
 #[ignore = "enumerates 59,049 graphs, seconds"]
-fn every_class_of_five_ordered_nodes_is_found_with_all_its_marks() {
+fn long_every_class_of_five_ordered_nodes_is_found_with_all_its_marks() {
     let [classes, less] = compare_in_order(5);
     println!("{classes} classes of five ordered nodes, {less} of which need the order");
     assert!(classes == 7879 && less > 100);

@@ -50,7 +50,7 @@ fn at_width_6_a_grid_larger_than_the_rank_tells_it() {
 
 #[test]
 #[ignore = "seven seconds: grids of 1,400 settings"]
-fn at_width_8_ranks_are_beyond_the_table() {
+fn long_at_width_8_ranks_are_beyond_the_table() {
     // With two heads the table says only that the rank is above 500.
     let ranks = [2, 1].map(|heads| rank_of([8, heads, 2], 1400));
     assert!(500 < ranks[0] && ranks[0] < ranks[1], "{ranks:?}");

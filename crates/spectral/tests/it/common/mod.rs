@@ -48,7 +48,7 @@ impl<T: Real> Parameters<T> {
 
     pub(crate) fn new(width: usize, inputs: usize, seed: u64) -> Self {
         Self {
-            weights: [("w1", inputs), ("w2", width), ("w3", width)]
+            weights: [("weight1", inputs), ("weight2", width), ("weight3", width)]
                 .map(|(name, inputs)| random((width, inputs), seed, name)),
             biases: ["b1", "b2", "b3"].map(|name| random(width, seed, name)),
         }

@@ -1,0 +1,4 @@
+//! What documents say of themselves and of the workspace.
+
+mod marks_of_documents_have_their_links;
+mod readme_names_what_there_is;
