@@ -327,10 +327,15 @@ fn a_training_that_keeps_its_best_epoch_has_two_models_in_its_file() {
     let mut alone = trainer.model().clone();
     let error = saved.restore(saved.description(), &mut alone).unwrap_err();
     let said = error.to_string();
-    assert!(
-        said.contains("`best.`") && said.contains("`Trainer::resume`"),
-        "{said}"
-    );
+    assert!(said.contains("`Checkpoint::split(\"best\")`"), "{said}");
+
+    // A file of a training has the model that another one may start from.
+    let text = saved.description().to_string();
+    let weights = |model: &TextClassifier<f32>| Checkpoint::of("", model);
+    let [_, of_best] = saved.split("best");
+    of_best.restore(&text, &mut alone).unwrap();
+    assert_eq!(weights(&alone), weights(trainer.best_model().unwrap()));
+    assert_ne!(weights(&alone), weights(trainer.model()));
 
     // The file of a classifier holds the model that the trainer has, which may be made the best one.
     let last = trainer.predict(&numbers()).unwrap();
