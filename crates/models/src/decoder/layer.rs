@@ -184,11 +184,7 @@ impl<E: Element> DecoderLayer<E> {
         [of_itself, of_memory]: [&Mask; 2],
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
-        let mode = match pass {
-            Pass::Training { seed, .. } => Mode::Training(seed),
-            Pass::Evaluation { .. } => Mode::Evaluation,
-        };
-        let shape = *x.shape();
+        let (shape, mode) = (*x.shape(), mode(pass));
         let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         let of_itself_alone = self.attention_norm.add_to(inputs)?;
         let before = of_itself_alone.len();
@@ -238,26 +234,38 @@ impl<E: Element> DecoderLayer<E> {
         Ok(Attention { output, penalty })
     }
 
-    /// Weights of every head, queries, keys and other inner values of the attention to the memory.
+    /// Weights of every head, queries, keys and other inner values of both attentions, in the order of their masks: of
+    /// the sequence to itself, and to the memory.
+    ///
+    /// # Shapes
+    /// `x: [B, T, width]`, `memory: [B, Tk, width]` to weights `[B, heads, T, T]` and `[B, heads, T, Tk]`.
     ///
     /// # Errors
-    /// The errors of [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply); [`Error::Attention`] for a mechanism that shows no weights.
     pub fn inspect(
         &self,
         x: Sequences<E, NoneTape>,
         memory: Sequences<E, NoneTape>,
         [of_itself, of_memory]: [&Mask; 2],
         pass: Pass,
-    ) -> Result<Inspection<E>, Error> {
+    ) -> Result<[Inspection<E>; 2], Error> {
         let normed = self.attention_norm.apply(x.clone())?;
+        let own = (self.attention).inspect_self(normed.clone(), of_itself, pass.nth(0))?;
         let attended = self.attention.attend_self(normed, of_itself, pass.nth(0))?;
-        let x = x.try_add(attended.output);
+        let dropout = mode(pass).child("attention");
+        let x = x.try_add(self.dropout.apply(attended.output, dropout)?);
         let x = x.map_err(bochner_nn::Error::from)?;
         let queries = self.cross_attention_norm.apply(x)?;
-        let seen = self
-            .cross_attention
-            .inspect(queries, memory, of_memory, pass.nth(1))?;
-        Ok(seen)
+        let cross = (self.cross_attention).inspect(queries, memory, of_memory, pass.nth(1))?;
+        Ok([own, cross])
+    }
+}
+
+/// The mode of what is not attention in a pass.
+fn mode(pass: Pass) -> Mode {
+    match pass {
+        Pass::Training { seed, .. } => Mode::Training(seed),
+        Pass::Evaluation { .. } => Mode::Evaluation,
     }
 }
 

@@ -93,17 +93,18 @@ impl<E: Element> Decoder<E> {
         Ok(decoded)
     }
 
-    /// Weights of every head, queries, keys and other inner values of each layer's attention to the memory.
+    /// Weights of every head, queries, keys and other inner values of each layer's attentions: of the sequence to itself,
+    /// and to the memory.
     ///
     /// # Errors
-    /// The errors of [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply), and of [`DecoderLayer::inspect`].
     pub fn inspect(
         &self,
         mut x: Sequences<E, NoneTape>,
         memory: &Sequences<E, NoneTape>,
         masks: [&Mask; 2],
         pass: Pass,
-    ) -> Result<Vec<Inspection<E>>, Error> {
+    ) -> Result<Vec<[Inspection<E>; 2]>, Error> {
         let mut seen = Vec::with_capacity(self.layers.len());
         for (layer, i) in self.layers.iter().zip(0..) {
             seen.push(layer.inspect(x.clone(), memory.clone(), masks, pass.nth(i))?);

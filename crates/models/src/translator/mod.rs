@@ -167,6 +167,20 @@ pub struct Translator<E: Element> {
     step: u64,
 }
 
+/// What there is to see of a [`Translator`]'s attentions, one entry for each layer, the lowest first.
+///
+/// # Shapes
+/// The weights are `[B, heads, S, S]` in the encoder, `[B, heads, T, T]` in the decoder and `[B, heads, T, S]` across.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TranslatorInspection<E> {
+    /// The encoder's attention to itself.
+    pub encoder: Vec<Inspection<E>>,
+    /// The decoder's attention to itself, which is causal.
+    pub decoder: Vec<Inspection<E>>,
+    /// The decoder's attention to the encoder's output.
+    pub cross: Vec<Inspection<E>>,
+}
+
 impl<E: Element> Translator<E> {
     /// A translator with random initial values.
     ///
@@ -260,18 +274,17 @@ impl<E: Element> Translator<E> {
         })
     }
 
-    /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself,
-    /// and in the decoder to the encoder's output.
+    /// Weights of every head, queries, keys and other inner values of every attention.
     ///
     /// # Errors
-    /// The errors of [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply); [`Error::Attention`] for a mechanism that shows no weights.
     pub fn inspect(
         &self,
         source: Tensor<(usize, usize), usize, Cpu>,
         target: Tensor<(usize, usize), usize, Cpu>,
         lengths: [&[usize]; 2],
         pass: Pass,
-    ) -> Result<[Vec<Inspection<E>>; 2], Error> {
+    ) -> Result<TranslatorInspection<E>, Error> {
         let shapes = [*source.shape(), *target.shape()];
         for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
             check_lengths(lengths, batch, time)?;
@@ -280,11 +293,16 @@ impl<E: Element> Translator<E> {
         let [first, second] = [pass.nth(0), pass.nth(1)];
         let x = self.embedding.apply(source, embedding_mode(first))?;
         let y = self.embedding.apply(target, embedding_mode(second))?;
-        let of_encoder = self.encoder.inspect(x.clone(), &of_source, first)?;
+        let encoder = self.encoder.inspect(x.clone(), &of_source, first)?;
         let memory = self.encoder.apply(x, &of_source, first)?.output;
         let masks = [&of_target, &of_source];
-        let of_decoder = self.decoder.inspect(y, &memory, masks, second)?;
-        Ok([of_encoder, of_decoder])
+        let seen = self.decoder.inspect(y, &memory, masks, second)?;
+        let (decoder, cross) = seen.into_iter().map(<(_, _)>::from).unzip();
+        Ok(TranslatorInspection {
+            encoder,
+            decoder,
+            cross,
+        })
     }
 
     /// The pass of a training step, with dropout on the attentions' weights.

@@ -1,12 +1,15 @@
 //! A decoder's layer: gradients by finite differences and what each part reads. Its values are those of the reference
 //! cases `decoder_layer`.
 
+use crate::by_weights::by_weights;
 use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_nn::{Dropout, Parameters};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_ops::Mode;
 use dfdx::prelude::*;
+use ndarray::Axis;
 
 type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
 
@@ -144,6 +147,43 @@ fn the_memory_behind_its_length_is_not_read() {
         decoded.unwrap().output.as_vec()
     });
     assert_eq!(decoded[0], decoded[1]);
+}
+
+/// With the weights that are looked at, the formula gives the output of the pass.
+#[test]
+fn the_weights_of_both_attentions_are_those_of_the_pass() {
+    let layer = layer(Softmax::default().into(), unconditional()).unwrap();
+    let [x, memory] = [(3, "x"), (4, "memory")].map(random);
+    let [of_itself, of_memory] = &masks();
+    let masks = [of_itself, of_memory];
+    let seed = Seed::new(7);
+    let training = Pass::Training { seed, dropout: 0.0 };
+    for (pass, mode) in [
+        (EVALUATION, Mode::Evaluation),
+        (training, Mode::Training(seed)),
+    ] {
+        let seen = layer.inspect(x.clone(), memory.clone(), masks, pass);
+        let [own, cross] = seen.unwrap().map(|seen| seen.weights);
+        assert_eq!((own.dim(), cross.dim()), ((2, 2, 3, 3), (2, 2, 3, 4)));
+        assert!((own.indexed_iter()).all(|((.., i, j), &weight)| (weight > 0.0) == (j <= i)));
+        assert!((own.sum_axis(Axis(3)).iter()).all(|sum| (sum - 1.0).abs() < 1e-12));
+
+        let dropped = |branch: Sequences, part: &str| {
+            let branch = layer.dropout.apply(branch, mode.child(part));
+            branch.unwrap()
+        };
+        let normed = layer.attention_norm.apply(x.clone()).unwrap();
+        let branch = by_weights(&layer.attention, &own, normed);
+        let h = x.clone() + dropped(branch, "attention");
+        let branch = by_weights(&layer.cross_attention, &cross, memory.clone());
+        let h = h + dropped(branch, "cross-attention");
+        let normed = layer.feed_forward_norm.apply(h.clone()).unwrap();
+        let branch = (layer.feed_forward).apply(normed, mode.child("feed-forward"));
+        let want = h + dropped(branch.unwrap(), "feed-forward branch");
+        let got = layer.apply(x.clone(), memory.clone(), masks, pass).unwrap();
+        let error = relative_error(&got.output.as_vec(), &want.as_vec());
+        assert!(error < 1e-10, "{pass:?}: {error:e}");
+    }
 }
 
 #[test]

@@ -307,18 +307,24 @@ fn what_is_looked_at_are_the_queries_and_keys_behind_the_weights() {
     let target = device.tensor_from_vec(vec![START, 6, 4, START, 5, 4], (2, 3));
     let lengths = [&[3, 2][..], &[3, 3]];
     let seen = model.inspect(source, target, lengths, PASS).unwrap();
-    assert_eq!(seen.each_ref().map(Vec::len), [1, 2]);
-    for seen in seen.iter().flatten() {
-        let [q, k] = seen.heads.as_ref().unwrap();
-        assert_eq!((q.dim(), k.dim()), ((2, 2, 3, 8), (2, 2, 3, 8)));
-        // The first example keeps all keys.
-        for ((b, m, i, j), weight) in seen.weights.indexed_iter().filter(|((b, ..), _)| *b == 0) {
-            let exponent = |j: usize| {
-                let products = q.slice(s![b, m, i, ..]).to_owned() * k.slice(s![b, m, j, ..]);
-                (products.sum() / 8f64.sqrt()).exp()
-            };
-            let total: f64 = (0..3).map(exponent).sum();
-            assert!((weight - exponent(j) / total).abs() < 1e-12);
+    let places = [&seen.encoder, &seen.decoder, &seen.cross];
+    assert_eq!(places.map(Vec::len), [1, 2, 2]);
+    for (layers, is_causal) in places.into_iter().zip([false, true, false]) {
+        for seen in layers {
+            let [q, k] = seen.heads.as_ref().unwrap();
+            assert_eq!((q.dim(), k.dim()), ((2, 2, 3, 8), (2, 2, 3, 8)));
+            let all = seen.weights.indexed_iter();
+            // The first example keeps all keys.
+            for ((b, m, i, j), weight) in all.filter(|((b, ..), _)| *b == 0) {
+                let exponent = |j: usize| {
+                    let products = q.slice(s![b, m, i, ..]).to_owned() * k.slice(s![b, m, j, ..]);
+                    (products.sum() / 8f64.sqrt()).exp()
+                };
+                let keys = if is_causal { i + 1 } else { 3 };
+                let total: f64 = (0..keys).map(exponent).sum();
+                let want = if j < keys { exponent(j) / total } else { 0.0 };
+                assert!((weight - want).abs() < 1e-12);
+            }
         }
     }
 }

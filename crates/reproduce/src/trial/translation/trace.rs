@@ -5,7 +5,7 @@ use super::{Said, Translator};
 use crate::trial::Findings;
 use bochner_attention::{Inspection, Magnitude, Mask, Pass, Points, Variant};
 use bochner_interpret::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};
-use bochner_models::translator::Pair;
+use bochner_models::translator::{Pair, TranslatorInspection};
 use bochner_numerics::Seed;
 use bochner_text::{Vocabulary, padded};
 use dfdx::tensor::{Cpu, TensorFromVec};
@@ -78,7 +78,7 @@ impl Translator<'_> {
             let lengths = [[&sources, &sources], [&targets, &sources]];
             for ((means, seen), lengths) in [&mut encoder, &mut cross]
                 .into_iter()
-                .zip(seen)
+                .zip([seen.encoder, seen.cross])
                 .zip(lengths)
             {
                 means.add(&self.settings.attention, &seen, lengths)?;
@@ -96,7 +96,7 @@ impl Translator<'_> {
         Ok(findings)
     }
 
-    fn inspect(&self, pairs: &[Pair]) -> Result<[Vec<Inspection<f32>>; 2], Said> {
+    fn inspect(&self, pairs: &[Pair]) -> Result<TranslatorInspection<f32>, Said> {
         let (model, device) = (self.trainer.model(), Cpu::default());
         let start = model.config().start;
         let sources: Vec<_> = pairs.iter().map(|pair| pair.source.clone()).collect();
