@@ -3,14 +3,16 @@
 use crate::Error;
 use crate::encoder::Sequences;
 use crate::positions::Positions;
+use crate::training::device_error;
 use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
 use bochner_ops::{
     BoxError, CrossEntropy, Mode, Operation, PackedAffine, Slot, dropout_mask, given, slices, slots,
 };
+use bochner_text::Padded;
 use dfdx::shapes::HasShape;
-use dfdx::tensor::{Cpu, Tape, Tensor};
+use dfdx::tensor::{Cpu, Tape, Tensor, TensorFromVec};
 use ndarray::ArrayViewD;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -228,6 +230,13 @@ impl<E: Element> Parameters<E> for WordEmbedding<E> {
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.table.for_each_mut(prefix, f);
     }
+}
+
+/// Padded sequences of words as a tensor.
+pub(crate) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
+    let shape = (batch.lengths.len(), batch.width);
+    let words = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
+    words.map_err(device_error)
 }
 
 /// Rows of a table, scaled, at their positions, with dropout: an operation on `[B, T, d]`.

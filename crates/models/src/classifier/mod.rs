@@ -10,7 +10,7 @@ pub use task::{Task, Trainer};
 
 use crate::Error;
 use crate::assessment::array;
-use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
+use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig, tensor};
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass};
@@ -23,7 +23,7 @@ use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
-use task::{lengths, tensor};
+use task::lengths;
 
 /// Settings of a [`TextClassifier`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

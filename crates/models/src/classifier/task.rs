@@ -3,6 +3,7 @@
 use super::{SentenceClassifier, TextClassifier, TextClassifierConfig};
 use crate::Error;
 use crate::assessment::{Assessment, array};
+use crate::embedding::tensor;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Inspection, Pass};
@@ -10,7 +11,7 @@ use bochner_nn::cross_entropy;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Padded, Vocabulary, ordered_batches, padded, shuffled_batches};
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use rand::Rng;
@@ -127,13 +128,6 @@ impl Task {
 /// The lengths of sentences, each with its one side.
 pub(super) fn lengths(sentences: &[Vec<usize>]) -> Vec<[usize; 1]> {
     sentences.iter().map(|sentence| [sentence.len()]).collect()
-}
-
-/// Padded sentences as a tensor.
-pub(super) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
-    let shape = (batch.lengths.len(), batch.width);
-    let words = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
-    words.map_err(device_error)
 }
 
 /// Takes words for unknown ones, each with the probability `rate`.

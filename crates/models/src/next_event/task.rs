@@ -3,6 +3,7 @@
 use super::{NextEvent, NextEventConfig};
 use crate::Error;
 use crate::assessment::{Assessment, array};
+use crate::embedding::tensor;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Inspection, Pass};
@@ -11,7 +12,7 @@ use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches, padded, shuffled_batches};
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::{Array2, s};
 
@@ -84,9 +85,8 @@ impl Task {
                 labelled.push((b * read.width + t, kinds[t + 1]));
             }
         }
-        let kinds = Cpu::default().try_tensor_from_vec(read.numbers, shape);
         Ok(Read {
-            kinds: kinds.map_err(device_error)?,
+            kinds: tensor(&read)?,
             times,
             lengths: read.lengths,
             labelled,

@@ -3,7 +3,7 @@
 use super::{Trainer, Translator, embedding_mode};
 use crate::Error;
 use crate::decoder::{DecoderSteps, PackedDecoder};
-use crate::translator::task::tensor;
+use crate::embedding::tensor;
 use bochner_attention::{Mask, Pass};
 use bochner_nn::Element;
 use bochner_numerics::{Buffers, argument, parallel};

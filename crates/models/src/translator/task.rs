@@ -2,6 +2,7 @@
 
 use super::{Translator, TranslatorConfig};
 use crate::Error;
+use crate::embedding::tensor;
 use crate::encoder::Sequences;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
@@ -12,7 +13,7 @@ use bochner_text::{
     BatchConfig, Counted, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::ArrayView2;
 
@@ -101,13 +102,6 @@ fn lengths(pairs: &[Pair]) -> Vec<[usize; 2]> {
         .iter()
         .map(|pair| [pair.source.len(), pair.target.len() + 1]);
     lengths.collect()
-}
-
-/// Padded sequences as a tensor.
-pub(super) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
-    let shape = (batch.lengths.len(), batch.width);
-    let tokens = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
-    tokens.map_err(device_error)
 }
 
 /// A batch as the model reads it, and the token behind each token of the targets.
