@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences, check_layer, pre_norm};
-use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant};
+use bochner_attention::{
+    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Linear, Parameters, TapeInputs,
     record_one,
@@ -10,7 +12,7 @@ use bochner_nn::{
 use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Activation, Mode};
 use dfdx::shapes::HasShape;
-use dfdx::tensor::{Cpu, Merge, Tape, WithEmptyTape};
+use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, WithEmptyTape};
 use dfdx::tensor_ops::{ReshapeTo, TryAdd};
 use serde::{Deserialize, Serialize};
 
@@ -193,22 +195,8 @@ impl<E: Element> Block<E> {
         table: Sequences<E, T>,
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
-        let BlockConfig { columns, width, .. } = self.config;
-        let shape @ (rows, ..) = *table.shape();
-        let (_, got_columns, got_width) = shape;
-        argument::shape(
-            "table",
-            &[rows, columns, width],
-            &[rows, got_columns, got_width],
-        )?;
-        let tokens = match self.config.between {
-            Between::Datapoints => (1, rows, columns * width),
-            Between::Attributes => shape,
-            Between::Nothing => (rows, 1, columns * width),
-        };
-        let table = table
-            .try_reshape_like(&tokens)
-            .map_err(bochner_nn::Error::from)?;
+        let shape = *table.shape();
+        let table = self.tokens(table)?;
         let mode = match pass {
             Pass::Training { seed, .. } => Mode::Training(seed),
             Pass::Evaluation { .. } => Mode::Evaluation,
@@ -237,6 +225,47 @@ impl<E: Element> Block<E> {
         Ok(Attention {
             output,
             penalty: attended.penalty,
+        })
+    }
+
+    /// The table as the attention reads it.
+    fn tokens<T: Tape<E, Cpu>>(&self, table: Sequences<E, T>) -> Result<Sequences<E, T>, Error> {
+        let BlockConfig { columns, width, .. } = self.config;
+        let shape @ (rows, ..) = *table.shape();
+        let (_, got_columns, got_width) = shape;
+        argument::shape(
+            "table",
+            &[rows, columns, width],
+            &[rows, got_columns, got_width],
+        )?;
+        let tokens = match self.config.between {
+            Between::Datapoints => (1, rows, columns * width),
+            Between::Attributes => shape,
+            Between::Nothing => (rows, 1, columns * width),
+        };
+        let table = table.try_reshape_like(&tokens);
+        Ok(table.map_err(bochner_nn::Error::from)?)
+    }
+
+    /// Weights of every head, spectral points and other inner values of the attention.
+    ///
+    /// # Shapes
+    /// `table: [n, columns, width]` to weights `[1, heads, n, n]` between the rows, `[n, heads, columns, columns]` between
+    /// the columns of each row, or `[n, heads, 1, 1]` of each row to itself.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply); [`Error::Attention`] for a mechanism that shows no weights.
+    pub fn inspect(
+        &self,
+        table: Sequences<E, NoneTape>,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let table = self.tokens(table)?;
+        let normed = self.attention_norm.apply(table.clone())?;
+        let attention = &self.attention;
+        Ok(match self.config.normalised {
+            Normalised::All => attention.inspect_self(normed, &Mask::none(), pass)?,
+            Normalised::Queries => attention.inspect(normed, table, &Mask::none(), pass)?,
         })
     }
 

@@ -13,8 +13,8 @@ pub use table::{Column, Table};
 pub use task::{Cell, Example, Masking, Task, Trainer};
 
 use crate::Error;
-use crate::encoder::Encoded;
-use bochner_attention::{Attention, Pass, Penalty, Variant};
+use crate::encoder::{Encoded, Sequences};
+use bochner_attention::{Attention, Inspection, Pass, Penalty, Variant};
 use bochner_nn::{Element, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Seed, argument, standard_normal};
 use cells::{Decode, Encode, Times, starts};
@@ -166,6 +166,20 @@ impl<E: Element> Npt<E> {
         pass: Pass,
     ) -> Result<Values<E, T>, Error> {
         let columns = &self.config.columns;
+        let h = self.vectors(table, tape)?;
+        let Encoded { output: h, penalty } = self.through_blocks(h, pass)?;
+        let inputs = TapeInputs::<E, T>::new()
+            .with(h)?
+            .with(self.value_weight.clone())?
+            .with(self.value_bias.clone())?;
+        let (_, sizes) = starts(columns, 0);
+        let output = record_one(Decode(columns.clone()), inputs, (table.rows(), sizes))?;
+        Ok(Attention { output, penalty })
+    }
+
+    /// The vectors of all cells, `[n, columns, width]`.
+    fn vectors<T: Tape<E, Cpu>>(&self, table: &Table, tape: T) -> Result<Sequences<E, T>, Error> {
+        let columns = &self.config.columns;
         let fits = table.columns() == &columns[..];
         let allowed = "those that the model was made for, in their order";
         argument::in_range(
@@ -178,20 +192,12 @@ impl<E: Element> Npt<E> {
         let inputs = TapeInputs::on(tape)
             .with(self.cell_weight.clone())?
             .with(self.cell_bias.clone())?;
-        let h = record_one(Encode::new(table), inputs, shape)?;
-        let Encoded { output: h, penalty } = self.through_blocks(h, pass)?;
-        let inputs = TapeInputs::<E, T>::new()
-            .with(h)?
-            .with(self.value_weight.clone())?
-            .with(self.value_bias.clone())?;
-        let (_, sizes) = starts(columns, 0);
-        let output = record_one(Decode(columns.clone()), inputs, (table.rows(), sizes))?;
-        Ok(Attention { output, penalty })
+        Ok(record_one(Encode::new(table), inputs, shape)?)
     }
 
     fn through_blocks<T: Tape<E, Cpu> + Merge<T>>(
         &self,
-        mut h: Tensor<(usize, usize, usize), E, Cpu, T>,
+        mut h: Sequences<E, T>,
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
         let mut penalty = None;
@@ -212,6 +218,24 @@ impl<E: Element> Npt<E> {
         }
         let penalty = penalty.expect("at least one block");
         Ok(Attention { output: h, penalty })
+    }
+
+    /// Weights of every head, spectral points and other inner values of each block's attention to a table of n rows.
+    ///
+    /// # Shapes
+    /// The weights of a block are those of [`Block::inspect`]: `[1, heads, n, n]` between datapoints,
+    /// `[n, heads, columns, columns]` between attributes.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply), and of [`Block::inspect`].
+    pub fn inspect(&self, table: &Table, pass: Pass) -> Result<Vec<Inspection<E>>, Error> {
+        let mut h = self.vectors(table, NoneTape)?;
+        let mut seen = Vec::with_capacity(self.blocks.len());
+        for (block, i) in self.blocks.iter().zip(0..) {
+            seen.push(block.inspect(h.clone(), pass.nth(i))?);
+            h = block.apply(h, pass.nth(i))?.output;
+        }
+        Ok(seen)
     }
 
     /// What stands in a column: numbers, `[n, 1]`, or the logits of classes, `[n, classes]`.

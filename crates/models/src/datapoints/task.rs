@@ -5,7 +5,7 @@ use super::{Column, Npt, NptConfig, Table};
 use crate::Error;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Pass};
+use bochner_attention::{Attention, Inspection, Pass};
 use bochner_nn::{TapeInputs, record_one, tape_adding_to};
 use bochner_numerics::{Seed, argument};
 use dfdx::prelude::{AsArray, OwnedTape};
@@ -138,6 +138,9 @@ pub struct Task {
 /// assert!(trainer.epoch()?.error < first);
 /// let logits = trainer.predict(&table, 1)?;
 /// assert!(logits[[4, 1]] > logits[[4, 0]]);
+/// // Both heads of the first block weigh five rows, those of the second the two columns of each row.
+/// let seen = trainer.inspect(&table)?;
+/// assert_eq!([0, 1].map(|i| seen[i].weights.dim()), [(1, 2, 5, 5), (5, 2, 2, 2)]);
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
 pub type Trainer = training::Trainer<Task>;
@@ -361,8 +364,20 @@ impl Trainer {
     /// # Errors
     /// The errors of [`Npt::predict`].
     pub fn predict(&self, table: &Table, column: usize) -> Result<ndarray::Array2<f32>, Error> {
+        self.model().predict(table, column, self.evaluation())
+    }
+
+    /// [`Npt::inspect`] by the model as it stands, in evaluation: weights of every block and head, spectral points and
+    /// other inner values of the attention.
+    ///
+    /// # Errors
+    /// The errors of [`Npt::inspect`].
+    pub fn inspect(&self, table: &Table) -> Result<Vec<Inspection<f32>>, Error> {
+        self.model().inspect(table, self.evaluation())
+    }
+
+    fn evaluation(&self) -> Pass {
         let seed = self.evaluation_seed();
-        self.model()
-            .predict(table, column, Pass::Evaluation { seed })
+        Pass::Evaluation { seed }
     }
 }

@@ -1,14 +1,17 @@
 //! A model of tables: the order of rows does not matter, hidden cells are not read, what is masked is as the settings say,
 //! training resumes with the same bits, and what does not fit is named.
 
+use crate::by_weights::by_weights;
 use bochner_attention::{Mikan, Pass};
 use bochner_models::datapoints::{
-    Between, Cell, Column, Example, Masking, Npt, NptConfig, Table, Task, Trainer,
+    Between, Block, Cell, Column, Example, Masking, Normalised, Npt, NptConfig, Table, Task,
+    Trainer,
 };
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::{Seed, relative_error, standard_normal};
+use bochner_ops::Mode;
 use dfdx::prelude::*;
-use ndarray::{Array2, Axis, arr2};
+use ndarray::{Array2, Array4, ArrayView1, Axis, arr2};
 
 const COLUMNS: [Column; 3] = [Column::Number, Column::Class(3), Column::Number];
 
@@ -84,6 +87,82 @@ fn what_stands_in_hidden_cells_is_not_kept() {
     values[[2, 2]] = f32::NAN;
     let other = Table::new(COLUMNS.to_vec(), values, table.is_known().to_owned()).unwrap();
     assert_eq!(table, other);
+}
+
+type Vectors = Tensor<(usize, usize, usize), f64, Cpu>;
+
+/// A block whose attention has these weights, by its formula.
+fn block_by_weights(block: &Block<f64>, weights: &Array4<f64>, vectors: Vectors) -> Vectors {
+    let (shape, (batch, _, tokens, _)) = (*vectors.shape(), weights.dim());
+    let h = vectors.reshape_like(&(batch, tokens, block.config().token()));
+    let memory = match block.config().normalised {
+        Normalised::All => block.attention_norm.apply(h.clone()).unwrap(),
+        Normalised::Queries => h.clone(),
+    };
+    let middle = block.residual.apply(h).unwrap() + by_weights(&block.attention, weights, memory);
+    let normed = block.feed_forward_norm.apply(middle.clone()).unwrap();
+    let output = middle + (block.feed_forward.apply(normed, Mode::Evaluation)).unwrap();
+    output.reshape_like(&shape)
+}
+
+/// With the weights that are looked at, the formula of the model gives the output of the pass, whatever is drawn.
+#[test]
+fn the_weights_of_every_block_are_those_of_the_pass() {
+    let (rows, columns, width) = (5, 3, 4);
+    let mut stream = Seed::new(3).stream("numbers");
+    let values = Array2::from_shape_simple_fn((rows, columns), || standard_normal(&mut stream));
+    let is_known = Array2::from_elem((rows, columns), true);
+    let numbers = Table::new(vec![Column::Number; columns], values, is_known).unwrap();
+    let mikan = Mikan {
+        points: 4,
+        p: 1.5,
+        ..Default::default()
+    };
+    for attention in [None, Some(mikan.into())] {
+        for normalised in [Normalised::All, Normalised::Queries] {
+            let model = model(&NptConfig {
+                columns: numbers.columns().to_vec(),
+                blocks: vec![Between::Datapoints, Between::Attributes, Between::Nothing],
+                attention: attention.clone(),
+                normalised,
+                ..config()
+            });
+            let seen = model.inspect(&numbers, PASS()).unwrap();
+            let weights: Vec<_> = seen.into_iter().map(|seen| seen.weights).collect();
+            let shapes: Vec<_> = weights.iter().map(|weights| weights.dim()).collect();
+            assert_eq!(shapes, [(1, 2, 5, 5), (5, 2, 3, 3), (5, 2, 1, 1)]);
+
+            // A number has two rows of W, the second of which is for hidden cells.
+            let (w, b) = (model.cell_weight.as_vec(), model.cell_bias.as_vec());
+            let cells = numbers.values().into_iter().enumerate();
+            let vectors = cells.flat_map(|(at, &x)| {
+                let j = at % columns;
+                let own = w[2 * j * width..].iter().zip(&b[j * width..]);
+                own.take(width).map(move |(w, b)| f64::from(x) * w + b)
+            });
+            let vectors = vectors.collect();
+            let mut h = Cpu::default().tensor_from_vec(vectors, (rows, columns, width));
+            for (block, weights) in model.blocks.iter().zip(&weights) {
+                h = block_by_weights(block, weights, h);
+            }
+            let (u, c) = (model.value_weight.as_vec(), model.value_bias.as_vec());
+            let cells = h.as_vec();
+            let want = cells.chunks(width).enumerate().map(|(at, cell)| {
+                let j = at % columns;
+                let own = ArrayView1::from(&u[j * width..][..width]);
+                own.dot(&ArrayView1::from(cell)) + c[j]
+            });
+            let want: Vec<f64> = want.collect();
+            let got = model.apply(&numbers, NoneTape, PASS()).unwrap();
+            let error = relative_error(&got.output.as_vec(), &want);
+            assert!(error < 1e-10, "{:?}: {error:e}", model.config());
+
+            let seed = Seed::new(9);
+            let other = model.inspect(&numbers, Pass::Evaluation { seed });
+            let is_drawn = other.unwrap()[1].weights != weights[1];
+            assert_eq!(is_drawn, attention.is_some());
+        }
+    }
 }
 
 fn trainer(config: &NptConfig, wanted: Vec<Cell>, masking: Masking) -> Trainer {
