@@ -343,10 +343,6 @@ impl Mask {
         let [examples, of_heads] = self.matrices;
         let fits = |given, all| given == 1 || given == all;
         if !fits(examples, batch) || !fits(of_heads, heads) {
-            let one_or = |all| match all {
-                1 => "1".to_owned(),
-                _ => format!("1 or {all}"),
-            };
             return Err(Error::Mask {
                 what: "number of matrices",
                 expected: format!(
@@ -413,6 +409,14 @@ impl Mask {
 fn check_window([left, right]: [usize; 2]) -> Result<(), Error> {
     let sides = "positions of a window, beside the query's own";
     Ok(argument::at_least_one(sides, left.saturating_add(right))?)
+}
+
+/// How many of something there may be that is either shared by all or one for each.
+pub(crate) fn one_or(all: usize) -> String {
+    match all {
+        1 => "1".to_owned(),
+        _ => format!("1 or {all}"),
+    }
 }
 
 /// `Ok` if there is one an example, and none beyond the sequence.

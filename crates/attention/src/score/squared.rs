@@ -4,6 +4,7 @@ use super::{AlongPoints, Given, Gradient, LinearForm, PairKernel, Score, Side, S
 use crate::Error;
 use crate::engine::{HeadAt, Squares, log2_largest, without_masked};
 use crate::error::floor;
+use crate::mask::one_or;
 use crate::normaliser::Sum;
 use bochner_kernels::{FeatureMapGradients, SpectralPoints, feature_map, feature_map_vjp};
 use bochner_numerics::instructions::Arithmetic;
@@ -61,7 +62,7 @@ fn check_points<T: Real>(
     let sets = shape[0];
     if sets != 1 && sets != batch {
         let (name, got) = (format!("sets of {what}"), sets as f64);
-        let allowed = format!("1, for all examples, or {batch}, one an example");
+        let allowed = format!("{} for a batch of {batch}", one_or(batch));
         return Err(argument::out_of_range(name, got, allowed).into());
     }
     argument::shape(what, &[sets, heads, shape[2], width], shape)?;

@@ -7,7 +7,7 @@ use bochner_attention::{
     RbfOnly, Settings, Softmax, Stream, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
-use ndarray::{Array3, Array4, ArrayView4};
+use ndarray::{Array3, Array4, ArrayView4, s};
 
 #[test]
 fn settings_out_of_range() {
@@ -249,14 +249,13 @@ fn settings_of_plain_attention() {
     let sets = Array4::<f64>::ones((BATCH + 1, HEADS, 2, WIDTH));
     let points = Points::Stationary { w: sets.view() };
     let own = Settings::squared(points, 0.0, &mask);
-    let error = attend(x.view(), x.view(), x.view(), &own).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "`sets of spectral points w` is {}, but must be 1, for all examples, or {BATCH}, one an example",
-            BATCH + 1
-        )
-    );
+    for (batch, allowed) in [(BATCH, "1 or 2"), (1, "1")] {
+        let x = x.slice(s![..batch, .., .., ..]);
+        let error = attend(x, x, x, &own).unwrap_err().to_string();
+        let (got, allowed) = (BATCH + 1, format!("{allowed} for a batch of {batch}"));
+        let want = format!("`sets of spectral points w` is {got}, but must be {allowed}");
+        assert_eq!(error, want);
+    }
     let got = squared(&Array3::ones((HEADS, 0, WIDTH)), 0.0);
     assert!(names(&got, "spectral points"));
 }
