@@ -57,6 +57,8 @@ impl Account<'_> {
         document.text(card.scopes[scale as usize]);
         sections::alarms(&mut document, self);
         self.judgement(&mut document);
+        document.part("Pictures", |document| suite.pictures(self, document));
+        sections::behind_verdicts(&mut document, self);
         suite.report(self, &mut document);
         document
     }
@@ -77,7 +79,6 @@ impl Account<'_> {
         };
         let rows = self.claims.iter().map(row).collect();
         document.table(&["", "claim", "verdict"], rows);
-        sections::behind_verdicts(document, self);
     }
 
     /// How much of what was planned is finished, what was left out, and what was decided here.

@@ -91,6 +91,15 @@ impl Document {
         self.blocks.push(Block::Heading(text.into()));
     }
 
+    /// Adds a part under a heading; an empty part leaves no trace.
+    pub fn part(&mut self, heading: impl Into<String>, write: impl FnOnce(&mut Self)) {
+        let start = self.blocks.len();
+        write(self);
+        if self.blocks.len() > start {
+            self.blocks.insert(start, Block::Heading(heading.into()));
+        }
+    }
+
     /// Adds a paragraph.
     pub fn text(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Text(text.into()));

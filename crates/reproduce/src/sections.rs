@@ -20,14 +20,14 @@ pub(crate) use averages::behind_verdicts;
 pub use choice::{ChosenBy, chosen_norms, chosen_on_each_split, chosen_settings, waiting};
 pub use comparison::{Comparison, against_baseline};
 pub use control::control;
-pub use edges::heads_along_edges;
+pub use edges::{heads_along_edges, pictures_along_edges};
 pub use order::order_of_rows;
 pub use pictures::pictures_of_the_first_split;
 pub use tables::{
     BESIDE_BOTH, BESIDE_R, Column, Columns, NAMES, NAMES_AND_PRESET, OWN, against_paper,
     own_measures, own_numbers,
 };
-pub use traces::similarity_and_magnitude;
+pub use traces::{pictures_of_traces, similarity_and_magnitude};
 pub use translations::{resampled, sample};
 
 /// Instead of a finding on a set that the baseline is not good enough on.

@@ -271,7 +271,12 @@ pub trait Suite: Sync {
     /// The checks of scale `smoke`.
     fn checks(&self, account: &Account<'_>, files: &DataStore) -> Vec<Check>;
 
-    /// Writes what follows the opening.
+    /// Draws the pictures, which follow the verdicts.
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        let _ = (account, document);
+    }
+
+    /// Writes the tables, which follow the pictures.
     fn report(&self, account: &Account<'_>, document: &mut Document);
 }
 

@@ -45,10 +45,11 @@ mod tests {
         document.heading("Part");
         document.list(vec!["one".into(), "two".into()]);
         document.table(&["a", "b"], vec![vec!["1".into(), "x|y".into()]]);
-        document.pictures("none", vec![]);
+        document.part("Nothing", |document| document.pictures("none", vec![]));
+        document.part("Rest", |document| document.text("text"));
         assert_eq!(
             document.to_markdown(),
-            "# Title\n\n## Part\n\n* one\n* two\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
+            "# Title\n\n## Part\n\n* one\n* two\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n\n## Rest\n\ntext\n"
         );
     }
 }

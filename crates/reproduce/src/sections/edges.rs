@@ -22,37 +22,43 @@ const HEAD: [&str; 7] = [
 /// The standard deviation of a coordinate of GAT's spectral points.
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// What the heads of graph attention have learnt; `when` says in which epoch. Returns pictures of the first unit of each
-/// arm, with a caption.
-pub fn heads_along_edges<'a>(
+/// Says what the pictures of the heads of graph attention are; returns those of the first unit of each arm, with a caption.
+pub fn pictures_along_edges<'a>(
     document: &mut Document,
     account: &Account<'a>,
-    when: &str,
 ) -> Vec<(&'a Arm, String, Vec<Picture>)> {
+    document.text(
+        "`report.html` holds the pictures, which are of seed 0: spectral points on their first two principal axes beside as \
+         many of GAT's own density, the normal one of variance 1/2; the correlation of the heads; and how many edges have \
+         which deviation over the heads.",
+    );
+    let of = |arm: &'a Arm| {
+        let first = found(account, arm).next()?;
+        let caption = format!("{}, {}, seed 0{}.", arm.set, arm.model, sizes(&first));
+        Some((arm, caption, pictures_of(&first)))
+    };
+    account.plan.compared().filter_map(of).collect()
+}
+
+/// What the heads of graph attention have learnt; `when` says in which epoch.
+pub fn heads_along_edges(document: &mut Document, account: &Account<'_>, when: &str) {
     document.heading("What the heads of the first layer have learnt");
     document.text(format!(
         "{when}, in evaluation. Deviation: the standard deviation over the heads of the \
          weight of an edge, mean over the edges, ± SE over the seeds. Entropy: of the weights with \
          which a node attends, in nats, mean over the nodes and seeds. Correlation: of the copula, \
-         mean over the pairs of heads of the absolute value, of the mean over the latent dimensions. \
-         `report.html` holds the pictures, which are of seed 0: spectral points on their first two \
-         principal axes beside as many of GAT's own density, the normal one of variance 1/2; the \
-         correlation of the heads; and how many edges have which deviation.",
+         mean over the pairs of heads of the absolute value, of the mean over the latent dimensions.",
     ));
-    let mut rows = Vec::new();
-    let mut pictures = Vec::new();
-    for arm in account.plan.compared() {
-        let finished = arm.units.iter();
-        let finished = finished.filter(|unit| account.results.row(unit).is_some());
-        let found: Vec<Artefacts> = finished.filter_map(account.artefacts).collect();
-        rows.extend(row(arm, &found));
-        if let Some(first) = found.first() {
-            let caption = format!("{}, {}, seed 0{}.", arm.set, arm.model, sizes(first));
-            pictures.push((arm, caption, pictures_of(first)));
-        }
-    }
-    document.table(&HEAD, rows);
-    pictures
+    let arms = account.plan.compared();
+    let rows = arms.filter_map(|arm| row(arm, &found(account, arm).collect::<Vec<_>>()));
+    document.table(&HEAD, rows.collect());
+}
+
+/// What the finished units of an arm keep.
+fn found<'a>(account: &'a Account<'_>, arm: &'a Arm) -> impl Iterator<Item = Artefacts> + 'a {
+    let units = arm.units.iter();
+    let finished = units.filter(|unit| account.results.row(unit).is_some());
+    finished.filter_map(account.artefacts)
 }
 
 fn row(arm: &Arm, found: &[Artefacts]) -> Option<Vec<String>> {

@@ -19,6 +19,7 @@ pub fn pictures_of_the_first_split(
         metric if metric.direction == Direction::Smaller => ERROR,
         _ => "accuracy",
     };
+    document.text("All are of the first run of each model. `report.html` holds them.");
     let arms: Vec<&Arm> = account.plan.compared().collect();
     for arms in arms.chunk_by(|a, b| a.set == b.set && a.protocol == b.protocol) {
         let found = arms

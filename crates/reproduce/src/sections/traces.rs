@@ -23,8 +23,38 @@ static PARTS: [(&str, Part); 3] = [
     ("magnitude of keys", |trace| &trace.key_magnitude),
 ];
 
-/// The means over layers and heads in a table, all heads of the first seed in pictures, and those of all seeds in a
-/// file. Nothing is written without traces.
+/// All heads of the first seed. Nothing is drawn without traces.
+pub fn pictures_of_traces(document: &mut Document, account: &Account<'_>) {
+    for set in account.sets() {
+        let arms = account.plan.compared();
+        let own: Vec<&Arm> = arms.filter(|arm| arm.set == set.title).collect();
+        for place in Place::ALL {
+            let pictures = PARTS[..2].iter().filter_map(|(name, part)| {
+                let arms = own.iter();
+                let heads = arms.flat_map(|arm| series(account, arm, place, *part));
+                let heads: Vec<Series> = heads.collect();
+                (!heads.is_empty()).then(|| {
+                    Picture::Chart(Chart {
+                        title: format!("log10 {name}, {} attention", place.name()),
+                        x: "head, layer by layer".into(),
+                        y: Axis::Linear(format!("log10 {name}")),
+                        series: heads,
+                    })
+                })
+            });
+            document.figure(
+                format!("figure3-{}-{}", set.name, place.name()),
+                format!(
+                    "{}, first seed, every head: after the first epoch and after the last.",
+                    set.title
+                ),
+                pictures.collect(),
+            );
+        }
+    }
+}
+
+/// The means over layers and heads in a table, and all heads of all seeds in a file. Nothing is written without traces.
 pub fn similarity_and_magnitude(document: &mut Document, account: &Account<'_>) {
     let arms: Vec<&Arm> = account.plan.compared().collect();
     let of_arm = |arm: &Arm| {
@@ -56,34 +86,6 @@ pub fn similarity_and_magnitude(document: &mut Document, account: &Account<'_>) 
         ],
         rows,
     );
-    for set in account.sets() {
-        let own: Vec<&Arm> = arms
-            .iter()
-            .copied()
-            .filter(|arm| arm.set == set.title)
-            .collect();
-        for place in Place::ALL {
-            let pictures = PARTS[..2].iter().map(|(name, part)| {
-                let series = own
-                    .iter()
-                    .flat_map(|arm| series(account, arm, place, *part));
-                Picture::Chart(Chart {
-                    title: format!("log10 {name}, {} attention", place.name()),
-                    x: "head, layer by layer".into(),
-                    y: Axis::Linear(format!("log10 {name}")),
-                    series: series.collect(),
-                })
-            });
-            document.figure(
-                format!("figure3-{}-{}", set.name, place.name()),
-                format!(
-                    "{}, first seed, every head: after the first epoch and after the last.",
-                    set.title
-                ),
-                pictures.collect(),
-            );
-        }
-    }
     let head = "set,model,seed,attention,epoch,layer,head,similarity,magnitude,magnitude of keys\n";
     let lines = arms.iter().flat_map(|arm| lines(account, arm));
     let table = [head.to_owned()].into_iter().chain(lines).collect();

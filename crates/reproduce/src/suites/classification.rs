@@ -271,6 +271,10 @@ impl Suite for Classification {
         ]
     }
 
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        sections::pictures_of_the_first_split(document, account, |_| false);
+    }
+
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         sections::gates(document, account);
         document.heading("Paper and ours");
@@ -296,9 +300,6 @@ impl Suite for Classification {
         sections::chosen_settings(document, account, TRANSFORMER, sections::ChosenBy::Value);
         account.conditions(document);
         sections::waiting(document, account);
-        document.heading("Pictures");
-        document.text("All are of the first fold or seed. `report.html` holds them.");
-        sections::pictures_of_the_first_split(document, account, |_| false);
     }
 }
 

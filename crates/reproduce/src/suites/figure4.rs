@@ -212,8 +212,7 @@ impl Suite for Figure4 {
         ]
     }
 
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Weights and errors");
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
         let figures = [
             (
                 "error",
@@ -242,6 +241,10 @@ impl Suite for Figure4 {
                 document.figure(format!("figure4-{name}"), caption, chart);
             }
         }
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Weights and errors");
         let runs = [("n", Column::N), ("s per fold", Column::Seconds)];
         let errors = [NAMES_AND_PRESET, sections::OWN, &runs].concat();
         sections::own_numbers(document, account, &errors);

@@ -197,6 +197,13 @@ impl Suite for Figure5 {
         ]
     }
 
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        for (arm, caption, pictures) in sections::pictures_along_edges(document, account) {
+            let name = format!("figure5-{}", arm.model.to_lowercase());
+            document.figure(name, caption, pictures);
+        }
+    }
+
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         document.heading("What was measured");
         document.text(
@@ -216,11 +223,7 @@ impl Suite for Figure5 {
         for names in [MEASURES, COPULA] {
             own_measures(document, account, [NAMES, &[]], names, Column::AtLast);
         }
-        let when = "In the epoch of the V-number";
-        for (arm, caption, pictures) in sections::heads_along_edges(document, account, when) {
-            let name = format!("figure5-{}", arm.model.to_lowercase());
-            document.figure(name, caption, pictures);
-        }
+        sections::heads_along_edges(document, account, "In the epoch of the V-number");
         account.conditions(document);
     }
 }

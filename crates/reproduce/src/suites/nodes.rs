@@ -239,6 +239,12 @@ impl Suite for Nodes {
         ]
     }
 
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        for (_, caption, pictures) in sections::pictures_along_edges(document, account) {
+            document.pictures(caption, pictures);
+        }
+    }
+
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         document.heading("Paper and ours");
         document.text(
@@ -257,10 +263,7 @@ impl Suite for Nodes {
             "Validation accuracy (and loss) of one run on seed 1000, in the epoch that was kept; of equal accuracies \
              the smaller loss decides.",
         );
-        let when = "After the last epoch";
-        for (_, caption, pictures) in sections::heads_along_edges(document, account, when) {
-            document.pictures(caption, pictures);
-        }
+        sections::heads_along_edges(document, account, "After the last epoch");
         account.conditions(document);
         sections::waiting(document, account);
     }

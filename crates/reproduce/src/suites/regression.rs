@@ -345,6 +345,10 @@ impl Suite for Regression {
         ]
     }
 
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        sections::pictures_of_the_first_split(document, account, is_process);
+    }
+
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         document.heading("Paper and ours");
         document.text(
@@ -367,9 +371,6 @@ impl Suite for Regression {
         sections::order_of_rows(document, account);
         sections::chosen_on_each_split(document, account);
         account.conditions(document);
-        document.heading("Pictures");
-        document.text("All are of the first split. `report.html` holds them.");
-        sections::pictures_of_the_first_split(document, account, is_process);
     }
 }
 

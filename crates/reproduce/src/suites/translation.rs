@@ -285,6 +285,11 @@ impl Suite for Translation {
         ]
     }
 
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        sections::pictures_of_traces(document, account);
+        sections::pictures_of_the_first_split(document, account, |_| false);
+    }
+
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         sections::gates(document, account);
         document.heading("Our numbers");
@@ -310,9 +315,6 @@ impl Suite for Translation {
         sections::chosen_settings(document, account, TRANSFORMER, ChosenBy::Loss);
         account.conditions(document);
         sections::waiting(document, account);
-        document.heading("Pictures");
-        document.text("All are of the first seed. `report.html` holds them.");
-        sections::pictures_of_the_first_split(document, account, |_| false);
     }
 }
 
