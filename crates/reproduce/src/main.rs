@@ -170,9 +170,6 @@ fn crate_directory() -> PathBuf {
 }
 
 /// The release, with the commit where there is one.
-///
-/// A program that is started without cargo and is older than the commit is not of it, since the checkout has moved on: its
-/// version says that it was built before.
 fn code_version(release: &str) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
@@ -189,10 +186,36 @@ fn code_version(release: &str) -> String {
         let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(since.as_secs())
     };
+    // Cargo rebuilds what it runs, so a program that it left as it was is that of the commit.
     let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
-    let before = match (built(), committed) {
-        (Some(built), Some(committed)) if !by_cargo && built < committed => "before-",
-        _ => "",
-    };
+    let built = if by_cargo { None } else { built() };
+    version(release, &commit, built, committed)
+}
+
+/// If the program was built before HEAD was committed, the commit in its version gets the prefix `before-`.
+fn version(release: &str, commit: &str, built: Option<u64>, committed: Option<u64>) -> String {
+    let older = built
+        .zip(committed)
+        .is_some_and(|(built, committed)| built < committed);
+    let before = if older { "before-" } else { "" };
     format!("{release}+{before}{commit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn a_program_that_is_older_than_the_commit_says_so() {
+        let version = |built, committed| version("0.1.0", "a1b2", built, committed);
+        assert_eq!(version(Some(1), Some(2)), "0.1.0+before-a1b2");
+        for (built, committed) in [
+            (Some(2), Some(2)),
+            (Some(3), Some(2)),
+            (None, Some(2)),
+            (Some(1), None),
+        ] {
+            assert_eq!(version(built, committed), "0.1.0+a1b2");
+        }
+    }
 }
