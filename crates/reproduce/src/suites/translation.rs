@@ -101,9 +101,7 @@ static CARD: Card = Card {
          this corpus is not comparable with the paper's**, and gains of .15 to .26 cannot be seen with three small runs: \
          only \"not worse\" is judged. With `--set iwslt14` also the small part of IWSLT14, one seed.",
         "Scale paper runs the usual recipe (6 + 6 layers of width 512) on Multi30k, on IWSLT14-28k, which is a sixth of the \
-         paper's corpus, and on all of IWSLT14. **Only numbers of the last are comparable with the paper's**, with two \
-         things in mind that the recipe has otherwise: Adam keeps its usual averages (.9 and .999), and pairs are \
-         left out by their lengths alone, not by the ratio of these.",
+         paper's corpus, and on all of IWSLT14. **Only numbers of the last are comparable with the paper's**.",
     ],
     smoke: "One layer each of width 32, 8 spectral points, one seed, p = 1.5.",
     decided: &[
@@ -391,7 +389,8 @@ fn settings(at: &At<'_>) -> Option<TranslationSettings> {
         (Scale::Paper, set) => TranslationSettings {
             points: Some(64), layers: 6, width: 512, hidden: 1024,
             merges: if set == "Multi30k" { 6000 } else { 10_000 },
-            longest: 175, positions: 400, tokens: 4096, epochs: 50, learning_rate: 5e-4, warmup: 4000, l2: 1e-4,
+            longest: 175, length_ratio: Some(1.5), positions: 400, tokens: 4096, epochs: 50,
+            learning_rate: 5e-4, betas: Some([0.9, 0.98]), warmup: 4000, l2: 1e-4,
             ..desk
         },
     })

@@ -214,6 +214,8 @@ fn paper_runs_the_whole_corpus_with_the_recipe_and_judges_gains_on_it() {
     for arm in on("IWSLT14") {
         let own = settings(arm);
         assert_eq!((own.layers, own.width, own.merges), (6, 512, 10_000));
+        assert_eq!(own.betas, Some([0.9, 0.98]));
+        assert_eq!(own.length_ratio, Some(1.5));
     }
     let desk = TRANSLATION.card().asked(Scale::Desk, &[]);
     assert!(desk.iter().all(|set| set.title != "IWSLT14"));
