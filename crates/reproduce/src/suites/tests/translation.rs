@@ -1,10 +1,12 @@
 //! Table 3: what is planned, what the gate and the choices do, and what is judged.
 
 use super::*;
-use crate::Number;
+use crate::check;
+use crate::store::{Artefacts, Curve};
 use crate::trial::Moment;
 use crate::trial::translation::Place;
 use crate::trial::translation::{LAST_LOSS, TranslationSettings};
+use crate::{Mark, Number};
 use bochner_datasets::{DataStore, Policy};
 
 fn settings(arm: &Arm) -> TranslationSettings {
@@ -355,4 +357,32 @@ fn the_report_names_the_gate_and_the_papers_numbers() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(all.mean(claimed(&plan, "MIKAN"), Number::V).is_some());
+}
+
+#[test]
+fn a_loss_that_rises_in_one_epoch_is_seen() {
+    let plan = plan(&TRANSLATION, Scale::Smoke);
+    let results = none();
+    let mark = |values: [f64; 3]| {
+        let curve = Curve {
+            epochs: vec![1, 2, 3],
+            values: values.to_vec(),
+        };
+        let artefacts = Artefacts::default().with("loss", &curve);
+        let account = Account {
+            card: TRANSLATION.card(),
+            plan: &plan,
+            results: &results,
+            claims: &[],
+            checks: &[],
+            skipped: &[],
+            notes: &[],
+            artefacts: &|_| Some(artefacts.clone()),
+        };
+        check::losses_fall(&account).mark
+    };
+    assert!(matches!(mark([3.0, 2.0, 1.0]), Mark::Passed(_)));
+    for rising in [[3.0, 1.0, 2.0], [3.0, 3.0, 1.0]] {
+        assert!(matches!(mark(rising), Mark::Failed(_)));
+    }
 }
