@@ -15,7 +15,7 @@ pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"]
 /// attention, and a name that is not listed here is that of the registry.
 ///
 /// # Panics
-/// If no mechanism has the name: trained as another one, it would be reported under a name that it has not.
+/// If no mechanism has the name. Falling back to another mechanism would report results under the wrong name.
 pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> Variant {
     let start = match preset {
         Preset::Paper => DirectInit::NearSoftmax,

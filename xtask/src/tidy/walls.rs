@@ -9,7 +9,7 @@ use std::fs;
 const AUTODIFF: &str = "dfdx";
 const WITH_AUTODIFF: [&str; 4] = ["golden", "models", "nn", "reproduce"];
 
-/// What attention does without where no layers are asked for: its copula needs no matrix library and no marginals.
+/// Packages that bochner-attention must not depend on without its layers: its copula needs no matrix library and no marginals.
 const NOT_FOR_ATTENTION: [&str; 2] = ["faer", "statrs"];
 
 /// Packages that compile C or look for a system library.
