@@ -242,8 +242,7 @@ impl Criterion {
     }
 
     /// The measures that it names.
-    #[cfg(test)]
-    pub(crate) fn measures(&self) -> Vec<&'static str> {
+    pub fn measures(&self) -> Vec<&'static str> {
         match *self {
             Self::Trend {
                 rising, falling, ..
@@ -255,7 +254,7 @@ impl Criterion {
     }
 
     /// The models and the sets that it names.
-    fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+    pub fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         match *self {
             Self::Better { model, sets, .. } | Self::NotWorse { model, sets, .. } => {
                 (vec![model], sets.to_vec())

@@ -1,12 +1,15 @@
 //! The suites whose smoke data are generated or built in run anywhere, and their checks pass.
 
+use bochner_reproduce::store::Row;
+use bochner_reproduce::suites::{Entry, SUITES};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs suites at scale `smoke`, all of whose checks must pass; returns what the program said.
-fn passes(suites: &[&str], out: &Path) -> String {
+/// Runs suites at scale `smoke`, none of whose checks may fail; returns what the program said. The rows must have what the
+/// suites' claims are judged by.
+fn passes(arguments: &[&str], out: &Path) -> String {
     let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
-        .args(suites)
+        .args(arguments)
         .args(["--offline", "--out"])
         .arg(out)
         .env("XDG_CACHE_HOME", out.parent().unwrap())
@@ -14,7 +17,41 @@ fn passes(suites: &[&str], out: &Path) -> String {
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{said}");
+    assert_measured(out);
     said
+}
+
+/// Each measure that a claim names is in the rows of the models that it names: on its sets, or on those that scale `smoke` has
+/// instead.
+fn assert_measured(out: &Path) {
+    let mut looked = 0;
+    for suite in SUITES.into_iter().filter_map(Entry::trained) {
+        let name = suite.card().name;
+        let file = out.join("smoke").join(name).join("rows.jsonl");
+        let Ok(rows) = std::fs::read_to_string(file) else {
+            continue;
+        };
+        let rows = rows.lines().map(|row| serde_json::from_str(row).unwrap());
+        let rows: Vec<Row> = rows.collect();
+        for claim in suite.claims() {
+            let (models, sets) = claim.criterion.names();
+            let own = rows.iter();
+            let own = own.filter(|row| models.contains(&row.unit.variant.as_str()));
+            let (named, others): (Vec<&Row>, Vec<&Row>) =
+                own.partition(|row| sets.contains(&row.unit.set.as_str()));
+            let own = if named.is_empty() { others } else { named };
+            for measure in claim.criterion.measures() {
+                looked += 1;
+                let is_there = own.iter().all(|row| row.measures.contains_key(measure));
+                assert!(
+                    is_there && !own.is_empty(),
+                    "{name}, {}: {measure}",
+                    claim.name
+                );
+            }
+        }
+    }
+    assert!(looked > 0, "no rows of a claim with measures");
 }
 
 #[test]
