@@ -104,3 +104,17 @@ fn letters_are_translated_backwards_without_any_file() {
         assert!(report.contains(part), "{part}");
     }
 }
+
+#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+fn the_first_pairs_of_multi30k_are_translated() {
+    let data = std::env::var("BOCHNER_DATA");
+    let data = data.expect("BOCHNER_DATA names the directory of the data files");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results");
+    let said = passes(&["translation", "--set", "multi30k", "--data", &data], &out);
+    // The check of letters that are written backwards has none to look at.
+    assert_eq!(said.matches("  passed  ").count(), 4, "{said}");
+    let report = std::fs::read_to_string(out.join("smoke/translation/report.md")).unwrap();
+    assert!(report.contains("Some translations of Multi30k"), "{report}");
+}
