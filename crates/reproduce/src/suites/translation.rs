@@ -81,7 +81,8 @@ static CARD: Card = Card {
         ),
         Cut::new(
             "seeds",
-            "all models were trained for three quarters of the epochs, and the seeds were cut to two",
+            "all models were trained for three quarters of the epochs, the seeds were cut to two, and the squared kernel in \
+             linear time was left out, whose 2,080 features are a hundred times as many as a sentence has tokens",
         ),
     ],
     repeats: true,
@@ -236,7 +237,9 @@ impl Suite for Translation {
         }
         if at.scale == Scale::Desk && at.set.title == "Multi30k" {
             arms.push(of(&size, PERFORMER, None, 1, None));
-            arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
+            if !at.gives_up("seeds") {
+                arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
+            }
         }
         arms
     }

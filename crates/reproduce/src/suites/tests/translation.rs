@@ -28,6 +28,23 @@ fn desk(results: &Results) -> Plan {
     )
 }
 
+#[test]
+fn the_last_cut_has_two_seeds_and_no_linear_time() {
+    let sets = TRANSLATION.card().asked(Scale::Desk, &[]);
+    let last = TRANSLATION.card().cuts.len() - 1;
+    let frame = frame(Scale::Desk, last);
+    let plan = Plan::new(&TRANSLATION, &sets, frame, Choices::Dearest);
+    let arms = plan.compared().map(|arm| (arm.model, arm.units.len()));
+    let expected = [
+        ("Transformer", 2),
+        ("IKAN-direct", 2),
+        ("MIKAN", 2),
+        ("Performer", 1),
+    ];
+    assert_eq!(arms.collect::<Vec<_>>(), expected);
+    assert!(plan.compared().all(|arm| arm.settings().epochs() == 23));
+}
+
 /// Results with a validation value and a loss for each unit of a plan. Settings are chosen by the loss in the V-epoch, a
 /// norm by the loss after the last epoch; the loss that a choice must not look at has the other sign.
 fn validated(plan: &Plan, of: impl Fn(&Arm) -> (f64, f64)) -> Vec<crate::store::Row> {
