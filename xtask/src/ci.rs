@@ -37,7 +37,7 @@ const DATA: &str = "BOCHNER_DATA";
 /// The ignored tests that take minutes and need the right to mount a file system.
 const ENDURANCE: &str = "endurance::";
 
-/// What the names of tests begin with that are ignored for their time alone.
+/// The prefix of tests that are ignored only because they are slow. Cargo looks for it anywhere in a name.
 const LONG: &str = "long_";
 
 /// The crates that can do without training layers or distributions, without them.

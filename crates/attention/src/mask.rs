@@ -373,9 +373,8 @@ impl Mask {
         let plain = self.causal && self.prefix == 0 && self.more_of_block == 0;
         match self.window {
             Some([0, right]) if plain && right > 0 => Err(Error::Mask {
-                what: "window under a causal mask",
-                expected: "positions to the left of the query, as those to its right are not seen"
-                    .to_owned(),
+                what: "positions of a window under a causal mask",
+                expected: "to the left of the query, as those to its right are not seen".to_owned(),
                 got: format!("0 to the left and {right} to the right"),
             }),
             _ => Ok(()),
@@ -395,12 +394,12 @@ impl Mask {
             })
         };
         if batch != 1 || queries != keys {
-            let expected = "one example with as many queries as keys".to_owned();
-            return misfit(expected, format!("{batch} of {queries} and {keys}"));
+            let expected = "of one example with as many queries as keys".to_owned();
+            return misfit(expected, format!("of {batch} with {queries} and {keys}"));
         }
         if total != keys || !ends.is_sorted() {
-            let expected = format!("lengths that add up to {keys}, the length of the example");
-            return misfit(expected, format!("{total}"));
+            let expected = format!("of lengths that add up to {keys}, the length of the example");
+            return misfit(expected, format!("to {total}"));
         }
         Ok(())
     }
@@ -429,7 +428,7 @@ pub(crate) fn check_lengths(
     if lengths.len() != batch {
         return Err(Error::Mask {
             what,
-            expected: format!("{batch} lengths, one an example"),
+            expected: format!("one for each of {batch} examples"),
             got: format!("{}", lengths.len()),
         });
     }

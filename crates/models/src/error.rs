@@ -71,8 +71,8 @@ pub enum Error {
     },
     /// A checkpoint is of this model, but of another training of it.
     #[error(
-        "{0}; `Trainer::from_model` starts anew from the parameters of a model, into which `Checkpoint::restore` puts those \
-         of a file"
+        "{0}; to start another run from these parameters, restore the file into a model (`Checkpoint::restore`, after \
+         `Checkpoint::split(\"best\")` if it holds a best epoch) and begin with `Trainer::from_model`"
     )]
     AnotherRun(#[source] bochner_nn::CheckpointError),
     /// A checkpoint of a training run was to be loaded without its trainer.

@@ -135,8 +135,9 @@ impl<E: Element> Checkpoint<E> {
         Self { progress, ..self }
     }
 
-    /// The checkpoint without the parameters whose names begin with a prefix and a point, and one of these, under the rest
-    /// of their names: two models that are in one file. The optimiser's state is in neither.
+    /// Splits a checkpoint of two models: the parameters without the prefix, and those named `prefix.…` with the prefix
+    /// removed. Neither half keeps the optimiser's state; both keep the progress of the file, which is that of the first
+    /// model.
     ///
     /// ```
     /// use bochner_nn::{Checkpoint, Linear};

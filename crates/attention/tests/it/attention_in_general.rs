@@ -165,7 +165,7 @@ proptest! {
         order in order_that_is_no_shift(7),
         seed in 0..1000_u64,
     ) {
-        // Small tokens: no weight is so small that what it is of is not seen.
+        // Small tokens, so that no weight vanishes beside the tolerance.
         let x = tokens(7, seed) * 0.25;
         let (none, causal) = (Mask::none(), Mask::none().with_causality());
         prop_assert!(!is_equivariant(|x| itself(&placed(x), &none), &x, &order));

@@ -278,6 +278,11 @@ impl Trainer {
     /// [`TextClassifier::inspect_sentences`] by the model as it stands, in evaluation: weights of every layer and head,
     /// spectral points and other inner values of the attention.
     ///
+    /// What a mechanism draws here it draws from [`evaluation_seed`](Self::evaluation_seed) itself, and for predictions from
+    /// one seed for each batch: with a mechanism that draws, use
+    /// [`SentenceClassifier::inspect`](super::SentenceClassifier::inspect) to see what a prediction came from. (Published
+    /// measures of heads rest on the draws of this method.)
+    ///
     /// # Errors
     /// The errors of [`TextClassifier::inspect_sentences`].
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {

@@ -263,6 +263,7 @@ impl<E: Element> Block<E> {
         let table = self.tokens(table)?;
         let normed = self.attention_norm.apply(table.clone())?;
         let attention = &self.attention;
+        let pass = pass.for_card(&self.config.variant().card());
         Ok(match self.config.normalised {
             Normalised::All => attention.inspect_self(normed, &Mask::none(), pass)?,
             Normalised::Queries => attention.inspect(normed, table, &Mask::none(), pass)?,

@@ -241,7 +241,8 @@ impl<E: Element> DecoderLayer<E> {
     /// `x: [B, T, width]`, `memory: [B, Tk, width]` to weights `[B, heads, T, T]` and `[B, heads, T, Tk]`.
     ///
     /// # Errors
-    /// The errors of [`apply`](Self::apply); [`Error::Attention`] for a mechanism that shows no weights.
+    /// The errors of [`apply`](Self::apply); [`Error::Attention`] if one of the two mechanisms shows no weights: neither
+    /// attention can be looked at then.
     pub fn inspect(
         &self,
         x: Sequences<E, NoneTape>,
@@ -250,13 +251,16 @@ impl<E: Element> DecoderLayer<E> {
         pass: Pass,
     ) -> Result<[Inspection<E>; 2], Error> {
         let normed = self.attention_norm.apply(x.clone())?;
-        let own = (self.attention).inspect_self(normed.clone(), of_itself, pass.nth(0))?;
-        let attended = self.attention.attend_self(normed, of_itself, pass.nth(0))?;
+        let [own, cross] =
+            [&self.attention, &self.cross_attention].map(|layer| layer.config().variant.card());
+        let (first, second) = (pass.nth(0).for_card(&own), pass.nth(1).for_card(&cross));
+        let own = (self.attention).inspect_self(normed.clone(), of_itself, first)?;
+        let attended = self.attention.attend_self(normed, of_itself, first)?;
         let dropout = mode(pass).child("attention");
         let x = x.try_add(self.dropout.apply(attended.output, dropout)?);
         let x = x.map_err(bochner_nn::Error::from)?;
         let queries = self.cross_attention_norm.apply(x)?;
-        let cross = (self.cross_attention).inspect(queries, memory, of_memory, pass.nth(1))?;
+        let cross = (self.cross_attention).inspect(queries, memory, of_memory, second)?;
         Ok([own, cross])
     }
 }

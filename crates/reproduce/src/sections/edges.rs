@@ -27,17 +27,22 @@ pub fn pictures_along_edges<'a>(
     document: &mut Document,
     account: &Account<'a>,
 ) -> Vec<(&'a Arm, String, Vec<Picture>)> {
-    document.text(
-        "`report.html` holds the pictures, which are of seed 0: spectral points on their first two principal axes beside as \
-         many of GAT's own density, the normal one of variance 1/2; the correlation of the heads; and how many edges have \
-         which deviation over the heads.",
-    );
     let of = |arm: &'a Arm| {
-        let first = found(account, arm).next()?;
+        let unit = arm.units.first()?;
+        account.results.row(unit)?;
+        let first = (account.artefacts)(unit)?;
         let caption = format!("{}, {}, seed 0{}.", arm.set, arm.model, sizes(&first));
         Some((arm, caption, pictures_of(&first)))
     };
-    account.plan.compared().filter_map(of).collect()
+    let pictures: Vec<_> = account.plan.compared().filter_map(of).collect();
+    if !pictures.is_empty() {
+        document.text(
+            "The pictures are of seed 0: spectral points on their first two principal axes beside as many of GAT's own \
+             density, the normal one of variance 1/2; the correlation of the heads; and how many edges have which deviation \
+             over the heads.",
+        );
+    }
+    pictures
 }
 
 /// What the heads of graph attention have learnt; `when` says in which epoch.

@@ -19,7 +19,7 @@ pub fn pictures_of_the_first_split(
         metric if metric.direction == Direction::Smaller => ERROR,
         _ => "accuracy",
     };
-    document.text("All are of the first run of each model. `report.html` holds them.");
+    let mut is_first = true;
     let arms: Vec<&Arm> = account.plan.compared().collect();
     for arms in arms.chunk_by(|a, b| a.set == b.set && a.protocol == b.protocol) {
         let found = arms
@@ -34,6 +34,10 @@ pub fn pictures_of_the_first_split(
         let Some((first, _)) = found.first() else {
             continue;
         };
+        if is_first {
+            document.text("All are of the first run of each model. `report.html` holds them.");
+            is_first = false;
+        }
         let name = format!("{} ({})", first.set, first.protocol.name());
         document.pictures(
             format!("{name}: training loss, validation and test {value} over the epochs."),

@@ -119,7 +119,7 @@ static CARD: Card = Card {
          trained, and the table of the gate says so. A miss gets one other setting of dropout and rate, by the validation \
          loss in the V-epoch, which then stands.",
         "Performer has as many features as a squared kernel with R points. A form in linear time takes no dropout on \
-         weights: Performer and the squared kernel in linear time have none. Both are reported with one seed, not judged.",
+         weights: Performer and the squared kernel in linear time have none. What is run of them is reported with one seed, not judged.",
         "The number of the last epoch is that of greedy translations. Seeds on one split have no SE'.",
     ],
 };
