@@ -230,13 +230,17 @@ pub(super) mod tests {
     }
 
     /// A trainer of a task with these rates of dropout, L2 and learning.
-    pub(crate) fn learning(name: &str, [dropout, l2, rate]: [f64; 3], task: Task) -> Trainer {
+    pub(crate) fn learning(name: &str, rates: [f64; 3], task: Task) -> Trainer {
+        seeded(name, rates, task, 5)
+    }
+
+    fn seeded(name: &str, [dropout, l2, rate]: [f64; 3], task: Task, seed: u64) -> Trainer {
         let training = TrainingConfig {
             learning_rate: rate,
             l2,
             ..TrainingConfig::default()
         };
-        Trainer::new(&config(name, dropout), &training, task, Seed::new(5)).unwrap()
+        Trainer::new(&config(name, dropout), &training, task, Seed::new(seed)).unwrap()
     }
 
     fn trainer(name: &str) -> Trainer {
@@ -245,16 +249,23 @@ pub(super) mod tests {
 
     #[test]
     fn every_architecture_learns() {
+        // One seed says little: with so few nodes and so much dropout a last digit can decide.
+        const SEEDS: u64 = 8;
+        let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
         for name in ALL {
-            let mut trainer = trainer(name);
-            for _ in 0..200 {
-                trainer.epoch().unwrap();
+            let (mut error, mut cross_entropy) = (0.0, 0.0);
+            for seed in 1..=SEEDS {
+                let mut trainer = seeded(name, [0.3, 5e-4, 0.02], rings(24), seed);
+                for _ in 0..200 {
+                    trainer.epoch().unwrap();
+                }
+                let logits = trainer.predict().unwrap();
+                let seen = trainer.task().assess(logits.view(), &others).unwrap();
+                error += seen.error / SEEDS as f64;
+                cross_entropy += seen.cross_entropy / SEEDS as f64;
             }
-            let logits = trainer.predict().unwrap();
-            let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
-            let seen = trainer.task().assess(logits.view(), &others).unwrap();
-            assert!(seen.error < 0.3, "{name}: {seen:?}");
-            assert!(seen.cross_entropy < 0.95 * 2f64.ln(), "{name}: {seen:?}");
+            assert!(error < 0.3, "{name}: {error}");
+            assert!(cross_entropy < 0.95 * 2f64.ln(), "{name}: {cross_entropy}");
         }
     }
 

@@ -57,19 +57,23 @@ fn layer() -> EncoderLayerConfig {
     }
 }
 
+/// What a layer of an encoder or a decoder cannot be.
+fn of_layer() -> [(&'static str, Value); 4] {
+    [
+        ("width", json!(0)),
+        ("heads", json!(3)),
+        ("hidden", json!(0)),
+        ("dropout", json!(1.0)),
+    ]
+}
+
 #[test]
 fn encoders_and_what_is_built_of_them() {
     let encoder = EncoderConfig {
         layers: 1,
         layer: layer(),
     };
-    let of_layer = [
-        ("width", json!(0)),
-        ("heads", json!(3)),
-        ("hidden", json!(0)),
-        ("dropout", json!(1.0)),
-    ];
-    check(&layer(), &of_layer);
+    check(&layer(), &of_layer());
     check(&encoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
     check(
         &TextClassifierConfig::transformer(9, 2, 5, encoder),
@@ -86,7 +90,7 @@ fn encoders_and_what_is_built_of_them() {
     check(&positions, &[("sinusoidal/longest", json!(0))]);
     let regressor = RegressorConfig::new(3, Softmax::default().into());
     check(&regressor, &[("inputs", json!(0))]);
-    check(&regressor, &of_layer);
+    check(&regressor, &of_layer());
 }
 
 #[test]
@@ -99,13 +103,7 @@ fn decoders_and_translators() {
         cross_attention: Softmax::default().into(),
         dropout: 0.1,
     };
-    let of_layer = [
-        ("width", json!(0)),
-        ("heads", json!(3)),
-        ("hidden", json!(0)),
-        ("dropout", json!(1.0)),
-    ];
-    check(&layer, &of_layer);
+    check(&layer, &of_layer());
     let decoder = DecoderConfig { layers: 1, layer };
     check(&decoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
     let encoder = EncoderConfig {

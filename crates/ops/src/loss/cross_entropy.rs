@@ -88,24 +88,20 @@ impl CrossEntropy {
         }
         exp_in_place(row);
         let count = labels.len() as f64;
-        let (factor, each) = (
-            share * count / total,
-            share * count * self.smoothing / row.len() as f64,
-        );
-        let own = |&label: &usize| {
+        for (i, &label) in labels.iter().enumerate() {
+            if labels[..i].contains(&label) {
+                continue;
+            }
             let times = labels.iter().filter(|&&other| other == label).count() as f64;
-            // Written with total - e instead of 1 - p, so that nothing cancels where p is close to 1.
             let (e, times) = (row[label].as_f64(), times * (1.0 - self.smoothing));
-            let rest = (count - times) * e - times * (total - e);
-            (label, T::of(share * rest / total - each))
-        };
-        let of_labels: Vec<_> = labels.iter().map(own).collect();
-        let (factor, each) = (T::of(factor), T::of(each));
-        for x in &mut *row {
-            *x = *x * factor - each;
+            // Written with total - e instead of 1 - p, so that nothing cancels where p is close to 1.
+            row[label] = T::of(((count - times) * e - times * (total - e)) / count);
         }
-        for (label, gradient) in of_labels {
-            row[label] = gradient;
+        let of_all = share * count;
+        let factor = T::of(of_all / total);
+        let each = T::of(of_all * self.smoothing / row.len() as f64);
+        for x in row {
+            *x = *x * factor - each;
         }
     }
 
