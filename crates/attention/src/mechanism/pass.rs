@@ -3,6 +3,7 @@
 use super::fingerprint::Fingerprint;
 use crate::{Bias, Card, Error, Mask, Stream};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
+use bochner_ops::Mode;
 use bochner_spectral::Size;
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, s};
 use std::any::Any;
@@ -159,6 +160,8 @@ impl<'a, T: Real> Streams<'a, T> {
 }
 
 /// Training or evaluation, and the seed of everything drawn in this pass.
+///
+/// What stands beside attention in a model takes its [`Mode`] from it (`Mode::from`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pass {
     /// Noise is drawn from the seed and weights are dropped at the given rate.
@@ -180,6 +183,15 @@ pub enum Pass {
         /// of `bochner-models` has one, `Trainer::evaluation_seed`, with which its model gives what the trainer gives.
         seed: Seed,
     },
+}
+
+impl From<Pass> for Mode {
+    fn from(pass: Pass) -> Self {
+        match pass {
+            Pass::Training { seed, .. } => Self::Training(seed),
+            Pass::Evaluation { .. } => Self::Evaluation,
+        }
+    }
 }
 
 impl Pass {

@@ -264,10 +264,7 @@ impl<E: Element> TextClassifier<E> {
 
 /// The mode of the words' vectors in a pass.
 fn mode(pass: Pass) -> Mode {
-    match pass {
-        Pass::Training { seed, .. } => Mode::Training(seed.child("embedding")),
-        Pass::Evaluation { .. } => Mode::Evaluation,
-    }
+    Mode::from(pass).child("embedding")
 }
 
 /// The mask that hides the places behind each sentence's length: as keys from the attention, and as queries

@@ -197,10 +197,7 @@ impl<E: Element> Block<E> {
     ) -> Result<Encoded<E, T>, Error> {
         let shape = *table.shape();
         let table = self.tokens(table)?;
-        let mode = match pass {
-            Pass::Training { seed, .. } => Mode::Training(seed),
-            Pass::Evaluation { .. } => Mode::Evaluation,
-        };
+        let mode = Mode::from(pass);
         let pass = pass.for_card(&self.config.variant().card());
         let normed = self.attention_norm.apply(table.with_empty_tape())?;
         let attended = match self.config.normalised {

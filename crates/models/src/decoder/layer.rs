@@ -184,7 +184,7 @@ impl<E: Element> DecoderLayer<E> {
         [of_itself, of_memory]: [&Mask; 2],
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
-        let (shape, mode) = (*x.shape(), mode(pass));
+        let (shape, mode) = (*x.shape(), Mode::from(pass));
         let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         let of_itself_alone = self.attention_norm.add_to(inputs)?;
         let before = of_itself_alone.len();
@@ -256,20 +256,12 @@ impl<E: Element> DecoderLayer<E> {
         let (first, second) = (pass.nth(0).for_card(&own), pass.nth(1).for_card(&cross));
         let own = (self.attention).inspect_self(normed.clone(), of_itself, first)?;
         let attended = self.attention.attend_self(normed, of_itself, first)?;
-        let dropout = mode(pass).child("attention");
+        let dropout = Mode::from(pass).child("attention");
         let x = x.try_add(self.dropout.apply(attended.output, dropout)?);
         let x = x.map_err(bochner_nn::Error::from)?;
         let queries = self.cross_attention_norm.apply(x)?;
         let cross = (self.cross_attention).inspect(queries, memory, of_memory, second)?;
         Ok([own, cross])
-    }
-}
-
-/// The mode of what is not attention in a pass.
-fn mode(pass: Pass) -> Mode {
-    match pass {
-        Pass::Training { seed, .. } => Mode::Training(seed),
-        Pass::Evaluation { .. } => Mode::Evaluation,
     }
 }
 

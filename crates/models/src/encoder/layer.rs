@@ -174,10 +174,7 @@ impl<E: Element> EncoderLayer<E> {
         mask: &Mask,
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
-        let mode = match pass {
-            Pass::Training { seed, .. } => Mode::Training(seed),
-            Pass::Evaluation { .. } => Mode::Evaluation,
-        };
+        let mode = Mode::from(pass);
         let branches = [mode.child("attention"), mode.child("feed-forward branch")];
         let card = self.attention.config().variant.card();
         let attention = self.attention.operation(mask, pass.for_card(&card));

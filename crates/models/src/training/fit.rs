@@ -48,6 +48,9 @@ pub enum Goal {
 pub struct Best {
     /// Its number, counted from 1.
     pub epoch: usize,
+    /// The number of steps at its end. Files of versions that did not keep it read as 0.
+    #[serde(default)]
+    pub steps: usize,
     /// The value of the measure after it.
     pub value: f64,
 }
@@ -152,6 +155,7 @@ impl<T: Task> Trainer<T> {
             if self.best.as_ref().is_none_or(|(best, _)| is_better(best)) {
                 let best = Best {
                     epoch: number,
+                    steps: self.steps_done(),
                     value: measured,
                 };
                 self.best = Some((best, self.model.clone()));
@@ -179,11 +183,11 @@ impl<T: Task> Trainer<T> {
         self.best.as_ref().map(|(_, model)| model)
     }
 
-    /// Puts the parameters of the best epoch into the model, if there is one.
+    /// Puts the model of the best epoch in the place of the model, if there is one: its parameters, and what its mechanism
+    /// had drawn at that step.
     pub fn use_best(&mut self) {
         if let Some((_, model)) = &self.best {
             self.model = model.clone();
-            T::go_to_step(&mut self.model, self.descent.steps());
         }
     }
 }

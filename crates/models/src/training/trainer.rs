@@ -299,7 +299,11 @@ impl<T: Task> Trainer<T> {
         let Read { kept, best, saved } = self.read(path)?;
         self.descent.restore(&saved, path)?;
         self.model = kept.model;
-        self.best = best.map(|best| (best, kept.best));
+        self.best = best.map(|best| {
+            let mut model = kept.best;
+            T::go_to_step(&mut model, best.steps as u64);
+            (best, model)
+        });
         // Older files do not say; all of their epochs were of one step.
         let progress = saved.progress();
         let epochs = progress.extra["epochs"].as_u64().unwrap_or(progress.step);

@@ -336,10 +336,7 @@ impl<E: Element> Translator<E> {
 
 /// The mode of the tokens' vectors in a pass.
 fn embedding_mode(pass: Pass) -> Mode {
-    match pass {
-        Pass::Training { seed, .. } => Mode::Training(seed.child("embedding")),
-        Pass::Evaluation { .. } => Mode::Evaluation,
-    }
+    Mode::from(pass).child("embedding")
 }
 
 impl<E: Element> Parameters<E> for Translator<E> {

@@ -1,6 +1,6 @@
 //! The trainer: training until a measure stops improving, resumed runs, accumulated gradients, schedules.
 
-use bochner_attention::{IkanDirect, Mikan, Penalty, Softmax, Variant};
+use bochner_attention::{IkanDirect, Mikan, Penalty, Performer, Redraw, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
@@ -77,6 +77,16 @@ fn variants() -> [Variant; 3] {
     [Softmax::default().into(), direct.into(), mikan.into()]
 }
 
+/// A mechanism whose features are others in the second epoch of eight steps than in the fourth.
+fn redrawn() -> Variant {
+    let performer = Performer {
+        points: 4,
+        redraw: Redraw::Every { steps: 12 },
+        ..Performer::default()
+    };
+    performer.into()
+}
+
 fn trainer(attention: Variant) -> Trainer {
     let config = config(attention, 0.1);
     Trainer::new(&config, &training(), task(8), Seed::new(3)).unwrap()
@@ -119,7 +129,7 @@ fn every_variant_learns_and_the_objective_is_the_sum_of_its_parts() {
 fn a_training_ends_when_its_patience_does_and_keeps_the_best_model() {
     // The measure is best after epoch 3, as good again after epoch 4, and worse ever after.
     let values = [3.0, 2.0, 1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 0.0];
-    let mut trainer = trainer(Softmax::default().into());
+    let mut trainer = trainer(redrawn());
     let measure = |trainer: &Trainer| Ok(values[trainer.epochs_done() - 1]);
     let (mut curves, mut third) = (Curves::default(), Vec::new());
     let mut look = |trainer: &Trainer, epoch: &Epoch| {
@@ -138,6 +148,7 @@ fn a_training_ends_when_its_patience_does_and_keeps_the_best_model() {
         .unwrap();
     let third_epoch = Best {
         epoch: 3,
+        steps: 24,
         value: 1.0,
     };
     assert_eq!((best, trainer.best()), (third_epoch, Some(third_epoch)));
@@ -167,7 +178,7 @@ fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
         patience: Some(patience),
         goal: Goal::Lowest,
     };
-    for variant in variants() {
+    for variant in variants().into_iter().chain([redrawn()]) {
         for patience in [3, 10] {
             let mut whole = trainer(variant.clone());
             let want = whole.fit(&fit(8, patience), measure, &mut []).unwrap();
@@ -176,11 +187,21 @@ fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
                 path: path.clone(),
                 every: 4,
             };
-            let ended = stopped.fit(&fit(4, 10), measure, &mut [&mut checkpoints]);
+            let mut second = Vec::new();
+            let mut look = |trainer: &Trainer, epoch: &Epoch| {
+                if epoch.number == 2 {
+                    second = logits(trainer);
+                }
+                Ok(())
+            };
+            let ended = stopped.fit(&fit(4, 10), measure, &mut [&mut checkpoints, &mut look]);
             assert_eq!(ended.unwrap().epoch, 2);
             let mut resumed = trainer(variant.clone());
             resumed.resume(&path).unwrap();
             assert_eq!(resumed.epochs_done(), 4);
+            resumed.use_best();
+            assert_eq!(logits(&resumed), second, "{}", variant.name());
+            resumed.resume(&path).unwrap();
             let got = resumed.fit(&fit(8, patience), measure, &mut []).unwrap();
             assert_eq!(got, want, "{}", variant.name());
             assert_eq!(logits(&resumed), logits(&whole));
