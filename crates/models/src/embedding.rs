@@ -4,6 +4,7 @@ use crate::Error;
 use crate::encoder::Sequences;
 use crate::positions::Positions;
 use crate::training::device_error;
+use bochner_attention::Pass;
 use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
@@ -115,11 +116,11 @@ impl<E: Element> WordEmbedding<E> {
     pub fn apply<T: Tape<E, Cpu>>(
         &self,
         words: Tensor<(usize, usize), usize, Cpu, T>,
-        mode: Mode,
+        pass: Pass,
     ) -> Result<Sequences<E, T>, Error> {
         let &(_, time) = words.shape();
         self.fits(time)?;
-        let mask = dropout_mask(self.dropout, mode)?;
+        let mask = dropout_mask(self.dropout, Mode::from(pass).child("embedding"))?;
         let rows = self.table.apply(words)?;
         if self.scale == 1.0 && self.positions.is_none() && mask.is_none() {
             return Ok(rows);

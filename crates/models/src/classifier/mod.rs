@@ -17,7 +17,7 @@ use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{ArgumentError, Seed, argument};
-use bochner_ops::{Mode, check_lengths};
+use bochner_ops::check_lengths;
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches, padded};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
@@ -176,7 +176,7 @@ impl<E: Element> TextClassifier<E> {
         T: Tape<E, Cpu> + Merge<T>,
     {
         let mask = padding(lengths, *sentences.shape())?;
-        let x = self.embedding.apply(sentences, mode(pass))?;
+        let x = self.embedding.apply(sentences, pass)?;
         let encoded = self.encoder.apply(x, &mask, pass)?;
         let mean = mean_over_time(encoded.output, lengths)?;
         Ok(Attention {
@@ -196,7 +196,7 @@ impl<E: Element> TextClassifier<E> {
         pass: Pass,
     ) -> Result<Vec<Inspection<E>>, Error> {
         let mask = padding(lengths, *sentences.shape())?;
-        let x = self.embedding.apply(sentences, mode(pass))?;
+        let x = self.embedding.apply(sentences, pass)?;
         self.encoder.inspect(x, &mask, pass)
     }
 
@@ -260,11 +260,6 @@ impl<E: Element> TextClassifier<E> {
             }),
         }
     }
-}
-
-/// The mode of the words' vectors in a pass.
-fn mode(pass: Pass) -> Mode {
-    Mode::from(pass).child("embedding")
 }
 
 /// The mask that hides the places behind each sentence's length: as keys from the attention, and as queries

@@ -17,7 +17,7 @@ use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, Variant};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::{ArgumentError, Seed, argument};
-use bochner_ops::{Mode, check_lengths};
+use bochner_ops::check_lengths;
 use bochner_text::Vocabulary;
 use dfdx::prelude::PutTape;
 use dfdx::shapes::HasShape;
@@ -260,10 +260,10 @@ impl<E: Element> Translator<E> {
         }
         let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
         let [first, second] = [pass.nth(0), pass.nth(1)];
-        let x = self.embedding.apply(source, embedding_mode(first))?;
+        let x = self.embedding.apply(source, first)?;
         let y = self
             .embedding
-            .apply(target.put_tape(T::default()), embedding_mode(second))?;
+            .apply(target.put_tape(T::default()), second)?;
         let encoded = self.encoder.apply(x, &of_source, first)?;
         let masks = [&of_target, &of_source];
         let decoded = self.decoder.apply(y, encoded.output, masks, second)?;
@@ -291,8 +291,8 @@ impl<E: Element> Translator<E> {
         }
         let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
         let [first, second] = [pass.nth(0), pass.nth(1)];
-        let x = self.embedding.apply(source, embedding_mode(first))?;
-        let y = self.embedding.apply(target, embedding_mode(second))?;
+        let x = self.embedding.apply(source, first)?;
+        let y = self.embedding.apply(target, second)?;
         let encoder = self.encoder.inspect(x.clone(), &of_source, first)?;
         let memory = self.encoder.apply(x, &of_source, first)?.output;
         let masks = [&of_target, &of_source];
@@ -332,11 +332,6 @@ impl<E: Element> Translator<E> {
             }),
         }
     }
-}
-
-/// The mode of the tokens' vectors in a pass.
-fn embedding_mode(pass: Pass) -> Mode {
-    Mode::from(pass).child("embedding")
 }
 
 impl<E: Element> Parameters<E> for Translator<E> {

@@ -1,6 +1,6 @@
 //! Translating: the encoder once, then the decoder token by token.
 
-use super::{Trainer, Translator, embedding_mode};
+use super::{Trainer, Translator};
 use crate::Error;
 use crate::decoder::{DecoderSteps, PackedDecoder};
 use crate::embedding::tensor;
@@ -185,9 +185,7 @@ impl<E: Element> Translator<E> {
         let all: Vec<usize> = (0..sources.len()).collect();
         let read = padded(sources, &all, Vocabulary::PADDING)?;
         let [first, second] = [pass.nth(0), pass.nth(1)];
-        let x = self
-            .embedding
-            .apply(tensor(&read)?, embedding_mode(first))?;
+        let x = self.embedding.apply(tensor(&read)?, first)?;
         let mask = Mask::none().with_key_lengths(read.lengths);
         let encoded = self.encoder.apply(x, &mask, first)?.output;
         let memory = Array3::from_shape_vec(*encoded.shape(), encoded.as_vec());
