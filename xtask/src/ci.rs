@@ -40,7 +40,7 @@ const ENDURANCE: &str = "endurance::";
 /// The prefix of tests that are ignored only because they are slow. Cargo looks for it anywhere in a name.
 const LONG: &str = "long_";
 
-/// The crates that can do without training layers or distributions, without them.
+/// The crates with optional features, and the flag that turns these off.
 const WITHOUT_FEATURES: [&str; 7] = [
     "--package",
     "bochner-attention",

@@ -374,7 +374,7 @@ impl Mask {
         match self.window {
             Some([0, right]) if plain && right > 0 => Err(Error::Mask {
                 what: "positions of a window under a causal mask",
-                expected: "to the left of the query, as those to its right are not seen".to_owned(),
+                expected: "to the left of the query: the mask hides those to its right".to_owned(),
                 got: format!("0 to the left and {right} to the right"),
             }),
             _ => Ok(()),

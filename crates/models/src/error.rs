@@ -74,11 +74,11 @@ pub enum Error {
         "{0}; to start another run from these parameters, restore the file into a model (`Checkpoint::restore`, after \
          `Checkpoint::split(\"best\")` if it holds a best epoch) and begin with `Trainer::from_model`"
     )]
-    AnotherRun(#[source] bochner_nn::CheckpointError),
+    AnotherRun(bochner_nn::CheckpointError),
     /// A checkpoint of a training run was to be loaded without its trainer.
     #[error(
         "{} is the checkpoint of a training run, not a {what}: `Trainer::resume` goes on with it, and \
-         `Trainer::{door}` then makes a {what}, which can be saved",
+         `Trainer::{method}` then makes a {what}, which can be saved",
         path.display()
     )]
     TrainingRun {
@@ -87,7 +87,7 @@ pub enum Error {
         /// What was to be loaded.
         what: &'static str,
         /// The method of a trainer that makes it.
-        door: &'static str,
+        method: &'static str,
     },
     /// A checkpoint holds something else than what was to be loaded.
     #[error(

@@ -19,7 +19,7 @@ pub(crate) struct Kind {
     /// The name that the model's settings have in the checkpoint of a training.
     pub(crate) trained_as: &'static str,
     /// The method of a trainer that makes a value of that type.
-    pub(crate) door: &'static str,
+    pub(crate) method: &'static str,
 }
 
 impl Kind {
@@ -57,7 +57,7 @@ impl Kind {
             return Err(Error::TrainingRun {
                 path: path.to_path_buf(),
                 what: self.what,
-                door: self.door,
+                method: self.method,
             });
         }
         let foreign = |reason: String| Error::OtherContents {

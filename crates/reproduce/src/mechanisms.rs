@@ -7,12 +7,16 @@ use bochner_attention::{
     PrimalWeights, Softmax, Variant, find,
 };
 
+/// Softmax attention.
+pub const TRANSFORMER: &str = "Transformer";
+/// Softmax attention with 8 heads where other models have fewer; who builds the model sets the number.
+pub const EIGHT_HEADS: &str = "Transformer (8 heads)";
+
 /// The mechanisms of other papers, which tables run on request.
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
-/// them. Everything not given is the mechanism's own default; a Transformer, whatever follows in its name, has softmax
-/// attention, and a name that is not listed here is that of the registry.
+/// them. Everything not given is the mechanism's own default; a name that is not listed here is that of the registry.
 ///
 /// # Panics
 /// If no mechanism has the name. Falling back to another mechanism would report results under the wrong name.
@@ -68,7 +72,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             preset,
             ..Mikan::default()
         }),
-        _ if name.starts_with("Transformer") => Softmax::default().into(),
+        TRANSFORMER | EIGHT_HEADS => Softmax::default().into(),
         _ => find(&name.to_lowercase()).unwrap_or_else(|| panic!("no mechanism is called {name}")),
     }
 }
@@ -115,10 +119,16 @@ mod tests {
             let variant = mechanism(name, Preset::Paper, Some(p), 8);
             assert_eq!(variant.name(), name.to_lowercase());
         }
-        assert_eq!(
-            mechanism("Transformer", Preset::Paper, None, 8).name(),
-            "softmax"
-        );
+        for name in [TRANSFORMER, EIGHT_HEADS] {
+            let variant = mechanism(name, Preset::Paper, None, 8);
+            assert_eq!(variant.name(), "softmax");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no mechanism is called Transformer-XL")]
+    fn a_name_that_begins_like_another_is_refused() {
+        mechanism("Transformer-XL", Preset::Paper, None, 8);
     }
 
     #[test]

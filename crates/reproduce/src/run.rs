@@ -328,8 +328,9 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
             sets.retain(|set| loaded.is_asked(set.title));
             sets.extend(all.iter().filter(|set| there.contains(&set.title)));
             let shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
-            // Units are run again of the first of the sets that are shown, which need not be the first of all.
-            results.collect(&shown.repeats, store)?;
+            // Units are run again of the first of the sets that are asked for, which need not be the first that are shown.
+            let asked = loaded.plan(Choices::Of(&results));
+            results.collect(&asked.repeats, store)?;
             return Ok((shown, results));
         }
     }

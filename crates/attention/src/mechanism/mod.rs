@@ -105,7 +105,7 @@ pub fn find(name: &str) -> Option<Variant> {
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
 /// One file or folder under `mechanism/` implements it and brings its [`Card`], its examples and its plain
-/// reference; a line of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
+/// reference; an entry of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
 /// the benchmarks, the reference cases of the kind `attention` (for queries, keys and values) and the trainable layer
 /// read the list. The tests write the table of the crate's docs: the first run after a new card fails, and says so.
 ///

@@ -161,7 +161,7 @@ impl<'a, T: Real> Streams<'a, T> {
 
 /// Training or evaluation, and the seed of everything drawn in this pass.
 ///
-/// What stands beside attention in a model takes its [`Mode`] from it (`Mode::from`).
+/// [`Mode::from`] is the mode of a model's other layers, such as dropout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pass {
     /// Noise is drawn from the seed and weights are dropped at the given rate.

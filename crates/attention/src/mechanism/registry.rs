@@ -1,4 +1,4 @@
-//! The list of mechanisms: one line makes a module, an enum variant, an entry of the list and a dispatch.
+//! The list of mechanisms: an entry makes a module, an enum variant, a place in the registry and a dispatch.
 
 /// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
 /// a mechanism, which names its file, its type and its settings: `default`, and the constructors of its presets. The

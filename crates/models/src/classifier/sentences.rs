@@ -22,10 +22,10 @@ use std::path::Path;
 /// A sentence is a list of words, split and cleaned like those of the training. Words that the vocabulary does not have
 /// count as unknown.
 ///
-/// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
-/// from the seed for each sentence by its place in the batches that the lengths of all sentences of a call lead to. With
-/// such a mechanism a sentence may get other logits alone than among others; the same sentences in the same order get
-/// the same ones, those of the trainer included.
+/// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), follows for
+/// each sentence from the seed and the sentence's place in the batches, which depend on the lengths of all sentences in
+/// the call. With such a mechanism a sentence may get other logits alone than among others; the same sentences in the
+/// same order get the same ones, those of the trainer included.
 ///
 /// ```
 /// use bochner_attention::Softmax;
@@ -75,7 +75,7 @@ const FILE: Kind = Kind {
     what: "classifier of sentences",
     writer: "SentenceClassifier",
     trained_as: <Task as training::Task>::MODEL,
-    door: "sentence_classifier",
+    method: "sentence_classifier",
 };
 
 /// What the file holds besides the model.
@@ -93,7 +93,7 @@ impl SentenceClassifier {
     /// Its batches have the default settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless the model has as many words as the vocabulary.
+    /// [`Error::Argument`] unless the model has as many words as the vocabulary; which words they are is not compared.
     pub fn new(
         model: TextClassifier<f32>,
         vocabulary: Vocabulary,

@@ -280,8 +280,8 @@ impl Trainer {
     ///
     /// What a mechanism draws here it draws from [`evaluation_seed`](Self::evaluation_seed) itself, and for predictions from
     /// one seed for each batch: with a mechanism that draws, use
-    /// [`SentenceClassifier::inspect`](super::SentenceClassifier::inspect) to see what a prediction came from. (Published
-    /// measures of heads rest on the draws of this method.)
+    /// [`SentenceClassifier::inspect`](super::SentenceClassifier::inspect) to see what the prediction for one sentence came
+    /// from. (Published measures of heads rest on the draws of this method.)
     ///
     /// # Errors
     /// The errors of [`TextClassifier::inspect_sentences`].

@@ -214,7 +214,7 @@ impl Trainer {
         let seed = self.evaluation_seed();
         Pass::Evaluation {
             seed: match self.model.card().draws {
-                Draws::InEveryPassAnew => seed.nth(self.descent.steps()),
+                Draws::InEveryPassAnew => seed.nth(self.stands_at),
                 _ => seed,
             },
         }

@@ -48,7 +48,8 @@ pub enum Goal {
 pub struct Best {
     /// Its number, counted from 1.
     pub epoch: usize,
-    /// The number of steps at its end. Files of versions that did not keep it read as 0.
+    /// The number of steps at its end. From files of versions that did not keep it, it is reckoned with epochs of equally
+    /// many steps.
     #[serde(default)]
     pub steps: usize,
     /// The value of the measure after it.
@@ -184,10 +185,12 @@ impl<T: Task> Trainer<T> {
     }
 
     /// Puts the model of the best epoch in the place of the model, if there is one: its parameters, and what its mechanism
-    /// had drawn at that step.
+    /// had drawn at that step. A further epoch starts from these parameters, with the optimiser as it is and what is drawn
+    /// at its step.
     pub fn use_best(&mut self) {
-        if let Some((_, model)) = &self.best {
+        if let Some((best, model)) = &self.best {
             self.model = model.clone();
+            self.stands_at = best.steps as u64;
         }
     }
 }

@@ -32,6 +32,9 @@ pub struct Trainer<T: Task> {
     training: TrainingConfig,
     epochs: usize,
     pub(super) best: Option<(Best, T::Model)>,
+    /// The step at which the model stands: the optimiser's, or after `use_best` that of the best epoch. What a mechanism
+    /// has drawn follows from it.
+    pub(crate) stands_at: u64,
 }
 
 impl<T: Task> Trainer<T> {
@@ -57,6 +60,7 @@ impl<T: Task> Trainer<T> {
             training: training.clone(),
             epochs: 0,
             best: None,
+            stands_at: 0,
         })
     }
 
@@ -119,6 +123,7 @@ impl<T: Task> Trainer<T> {
         &mut self,
         mut ahead: Option<T::Output>,
     ) -> Result<EpochReport, Error> {
+        self.stand_at(self.descent.steps());
         let batches = self.task.batches(&mut || self.descent.next_seed())?;
         let examples = |batches: &[T::Batch], task: &T| {
             let each = batches.iter().map(|batch| task.examples(batch));
@@ -188,8 +193,13 @@ impl<T: Task> Trainer<T> {
                 Ok(())
             })?;
         report.loss += report.l2;
-        T::go_to_step(&mut self.model, self.descent.steps());
+        self.stand_at(self.descent.steps());
         Ok(report)
+    }
+
+    fn stand_at(&mut self, step: u64) {
+        T::go_to_step(&mut self.model, step);
+        self.stands_at = step;
     }
 
     /// A forward pass in training.
@@ -244,7 +254,7 @@ impl<T: Task> Trainer<T> {
     /// [`Error::Nn`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let best = self.best.as_ref().map(|(best, _)| best);
-        let extra = json!({ "epochs": self.epochs, "best": best });
+        let extra = json!({ "epochs": self.epochs, "best": best, "stands_at": self.stands_at });
         match &self.best {
             None => self.descent.save(&self.model, extra, path),
             Some((_, best)) => {
@@ -299,16 +309,21 @@ impl<T: Task> Trainer<T> {
         let Read { kept, best, saved } = self.read(path)?;
         self.descent.restore(&saved, path)?;
         self.model = kept.model;
-        self.best = best.map(|best| {
+        let progress = saved.progress();
+        // Older files do not say; all of their epochs were of one step.
+        let epochs = progress.extra["epochs"].as_u64().unwrap_or(progress.step);
+        self.epochs = epochs as usize;
+        self.best = best.map(|mut best| {
+            if best.steps == 0 {
+                // An older file, which does not say; epochs have about equally many steps.
+                best.steps = best.epoch * progress.step as usize / self.epochs.max(1);
+            }
             let mut model = kept.best;
             T::go_to_step(&mut model, best.steps as u64);
             (best, model)
         });
-        // Older files do not say; all of their epochs were of one step.
-        let progress = saved.progress();
-        let epochs = progress.extra["epochs"].as_u64().unwrap_or(progress.step);
-        self.epochs = epochs as usize;
-        T::go_to_step(&mut self.model, self.descent.steps());
+        let stands_at = progress.extra["stands_at"].as_u64();
+        self.stand_at(stands_at.unwrap_or(progress.step));
         Ok(saved.integrity())
     }
 

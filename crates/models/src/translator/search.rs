@@ -101,8 +101,8 @@ impl<E: Element> Translator<E> {
         let (got, longest) = (beam.max_length, self.config.longest);
         if got > longest {
             let allowed = format!(
-                "at most {longest}, the positions of the model: give that number, or `..translator.search().clone()` \
-                 for the settings that a `TextTranslator` has already"
+                "at most {longest}, the model's number of positions; to change another setting of a `TextTranslator`'s \
+                 search, start from `..translator.search().clone()`"
             );
             return Err(argument::out_of_range("max_length", got as f64, allowed).into());
         }

@@ -178,7 +178,7 @@ impl training::Task for Task {
     type Config = TranslatorConfig;
     /// The places of the pairs.
     type Batch = Vec<usize>;
-    /// What logits are made of with the penalty, and the rows that count with their tokens.
+    /// The decoder's output with its penalty, and the rows that have a label, each with its label.
     type Output = (
         Attention<Sequences<f32, OwnedTape<f32, Cpu>>, Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>>,
         Vec<(usize, usize)>,

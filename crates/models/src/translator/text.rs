@@ -72,7 +72,7 @@ const FILE: Kind = Kind {
     what: "translator of lines",
     writer: "TextTranslator",
     trained_as: <Task as training::Task>::MODEL,
-    door: "text_translator",
+    method: "text_translator",
 };
 
 /// What the file holds besides the model.

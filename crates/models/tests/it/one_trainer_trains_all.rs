@@ -208,6 +208,15 @@ fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
             resumed.use_best();
             whole.use_best();
             assert_eq!(logits(&resumed), logits(&whole));
+
+            // A training that goes on from its best model is resumed from there, too.
+            whole.save(&path).unwrap();
+            resumed = trainer(variant.clone());
+            resumed.resume(&path).unwrap();
+            assert_eq!(logits(&resumed), logits(&whole), "{}", variant.name());
+            whole.epoch().unwrap();
+            resumed.epoch().unwrap();
+            assert_eq!(logits(&resumed), logits(&whole), "{}", variant.name());
         }
     }
 }

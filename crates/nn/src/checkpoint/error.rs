@@ -121,8 +121,8 @@ pub enum CheckpointError {
 
     /// The checkpoint has two sets of the model's parameters, as that of a training that keeps its best epoch has.
     #[error(
-        "the checkpoint holds two models, the second with `{prefix}.` before its parameters' names, as a training writes it \
-         that keeps its best epoch; split it with `Checkpoint::split(\"{prefix}\")` and restore one half"
+        "the checkpoint holds two models: a training that keeps its best epoch saves that model too, with `{prefix}.` \
+         before its parameters' names; split it with `Checkpoint::split(\"{prefix}\")` and restore one half"
     )]
     SecondModel {
         /// What the names of its parameters begin with.

@@ -2,7 +2,7 @@
 
 use crate::log_softmax::largest_and_total;
 use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
-use crate::rows::sum;
+use crate::rows::{PIECE, sum};
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::{ArgumentError, Real, argument, parallel};
 use ndarray::{ArrayView2, ArrayViewD};
@@ -136,8 +136,6 @@ pub struct Saved<T> {
 
 /// How many rows a thread takes at a time.
 pub(super) fn rows_at_a_time(classes: usize) -> usize {
-    /// Logits that are worth a thread.
-    const PIECE: usize = 1 << 13;
     PIECE.div_ceil(classes.max(1))
 }
 

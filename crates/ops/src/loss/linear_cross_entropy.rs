@@ -12,8 +12,9 @@ use ndarray::ArrayViewD;
 /// `weight`, `[C, D]`, with one number as its output.
 ///
 /// Labelled rows are taken some at a time: their logits become the loss and, in place, its gradient, which is pulled back
-/// to both inputs while it is still near. Rows without a label cost nothing, and no array of `[N, C]` is held: with a
-/// vocabulary as C these are most of the time and the memory. For training: the forward pass computes the gradients.
+/// to both inputs while it is still in the cache. Rows without a label cost nothing, and no array of `[N, C]` is held: when
+/// C is a vocabulary, these rows and that array are most of a step's time and memory. For training: the forward pass
+/// computes both gradients, also those that nobody wants.
 ///
 /// ```
 /// use bochner_ops::{CrossEntropy, LinearCrossEntropy, Operation, Slot};

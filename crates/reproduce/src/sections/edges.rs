@@ -39,7 +39,7 @@ pub fn pictures_along_edges<'a>(
         document.text(
             "The pictures are of seed 0: spectral points on their first two principal axes beside as many of GAT's own \
              density, the normal one of variance 1/2; the correlation of the heads; and how many edges have which deviation \
-             over the heads.",
+             over the heads. `report.html` holds them.",
         );
     }
     pictures

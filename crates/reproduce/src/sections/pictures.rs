@@ -35,7 +35,8 @@ pub fn pictures_of_the_first_split(
             continue;
         };
         if is_first {
-            document.text("All are of the first run of each model. `report.html` holds them.");
+            document
+                .text("The curves are of the first run of each model; `report.html` holds them.");
             is_first = false;
         }
         let name = format!("{} ({})", first.set, first.protocol.name());

@@ -5,7 +5,7 @@
 
 use crate::check::{self, Check, sentences};
 use crate::claim::{Asked, Claim, Criterion};
-use crate::mechanisms::{OF_OTHER_PAPERS, mechanism};
+use crate::mechanisms::{OF_OTHER_PAPERS, TRANSFORMER, mechanism};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
 use crate::sections::{self, Column, Columns, Comparison, NAMES};
@@ -21,7 +21,6 @@ pub const CLASSIFICATION: Classification = Classification;
 #[derive(Clone, Copy, Debug)]
 pub struct Classification;
 
-const TRANSFORMER: &str = "Transformer";
 const BAYES: &str = BayesSettings::MODEL;
 const AGAINST: &[&str] = &[TRANSFORMER];
 const EXPLICIT: [&str; 3] = ["RBF-only", "Expsin", "Linear"];

@@ -2,7 +2,7 @@
 
 use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
-use crate::mechanisms::mechanism;
+use crate::mechanisms::{TRANSFORMER, mechanism};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
 use crate::sections::{self, Column, Columns, Comparison};
@@ -26,7 +26,6 @@ pub struct Datapoints;
 
 const NPT: &str = "NPT";
 const PER_ROW: &str = "per row";
-const TRANSFORMER: &str = "Transformer";
 const RBF: &str = "GP (RBF)";
 const MIXTURE: &str = "GP (SM)";
 const LOOK_UP: &str = "look-up";

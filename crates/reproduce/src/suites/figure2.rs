@@ -176,11 +176,14 @@ impl Suite for Figure2 {
     }
 
     fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        let looked = looked(account);
+        if looked.is_empty() {
+            return;
+        }
         document.text(
             "All weights of the first heads in the sentence, of the first seed, queries downwards; `figure2-weights.csv` holds \
              those of all heads and seeds.",
         );
-        let looked = looked(account);
         for sentence in looked.iter().filter(|sentence| sentence.unit.seed == 0) {
             let (model, reading) = (sentence.arm.model, sentence.arm.reading);
             document.figure(
@@ -196,15 +199,18 @@ impl Suite for Figure2 {
     }
 
     fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("What the first heads look at");
-        document.text(
-            "The word to which each of the first heads gives most weight, and its weight, mean over the words of the \
-             sentence; the number behind a word that recurs is its place.",
-        );
-        let heads: Vec<String> = (1..=SHOWN).map(|head| format!("head {head}")).collect();
-        let names = ["model", "preset", "seed"].into_iter();
-        let names: Vec<&str> = names.chain(heads.iter().map(String::as_str)).collect();
-        document.table(&names, looked(account).iter().map(Looked::row).collect());
+        let looked = looked(account);
+        if !looked.is_empty() {
+            document.heading("What the first heads look at");
+            document.text(
+                "The word to which each of the first heads gives most weight, and its weight, mean over the words of \
+                 the sentence; the number behind a word that recurs is its place.",
+            );
+            let heads: Vec<String> = (1..=SHOWN).map(|head| format!("head {head}")).collect();
+            let names = ["model", "preset", "seed"].into_iter();
+            let names: Vec<&str> = names.chain(heads.iter().map(String::as_str)).collect();
+            document.table(&names, looked.iter().map(Looked::row).collect());
+        }
         document.heading("How much the heads differ");
         let (names, measures) = (NAMES_AND_PRESET, [DIVERSITY, SPREAD]);
         own_measures(

@@ -5,7 +5,7 @@
 
 use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
-use crate::mechanisms::mechanism;
+use crate::mechanisms::{TRANSFORMER, mechanism};
 use crate::plan::{Arm, Role};
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::sections::{self, Column, Comparison, NAMES_AND_PRESET, own_measures};
@@ -26,7 +26,6 @@ pub const FIGURE_4: Figure4 = Figure4;
 #[derive(Clone, Copy, Debug)]
 pub struct Figure4;
 
-const TRANSFORMER: &str = "Transformer";
 const AGAINST: &[&str] = &[TRANSFORMER];
 
 /// MIKAN with each norm.

@@ -6,7 +6,7 @@
 
 use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
-use crate::mechanisms::{OF_OTHER_PAPERS, mechanism};
+use crate::mechanisms::{EIGHT_HEADS, OF_OTHER_PAPERS, TRANSFORMER, mechanism};
 use crate::plan::{Arm, Role};
 use crate::released::{heads, norm};
 use crate::report::Document;
@@ -33,8 +33,6 @@ const HALF: &str = "the training error of attention models falls by half";
 /// The error of predicting the mean of Passenger, recomputed from the data.
 const PASSENGER_MEAN: f64 = 0.462;
 
-const TRANSFORMER: &str = "Transformer";
-const EIGHT_HEADS: &str = "Transformer (8 heads)";
 /// Gaussian processes share neither architecture nor initial values with attention.
 const ATTENTION: &[&str] = &[TRANSFORMER, EIGHT_HEADS];
 
