@@ -6,7 +6,7 @@
 use crate::workload::{Against, Pass, Run, Workload};
 use crate::{Error, mechanisms};
 use bochner_attention::{
-    Card, Form, Magnitude, Mask, Masks, Points, Settings, Workspace, attend, attend_into,
+    Form, Magnitude, Mask, Masks, Points, Settings, Variant, Workspace, attend, attend_into,
     attend_vjp, find, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
@@ -176,20 +176,19 @@ fn operations(kind: Kind, causal: bool, shape: Shape) -> [f64; 2] {
             pairs * (6.0 * r + 2.0 * dv) + 2.0 * features,
         ],
         // A mechanism that multiplies no queries with keys, or not these, does not say what it multiplies.
-        Kind::Mechanism(name) if !goes_pair_by_pair(&card(name)) => [0.0; 2],
-        _ => [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)],
+        Kind::Mechanism(name) if !goes_pair_by_pair(name) => [0.0; 2],
+        Kind::Softmax | Kind::RbfOnly | Kind::Mechanism(_) => {
+            [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
+        }
     };
     each.map(|head| b * h * head)
 }
 
-/// The card of the mechanism of the registry by this name.
-fn card(name: &str) -> Card {
-    find(name).expect("a mechanism of the registry").card()
-}
-
-/// Whether a mechanism weighs the product of each query with each key: then it takes any mask, and no points.
-fn goes_pair_by_pair(card: &Card) -> bool {
-    card.masks == Masks::Any && card.points.is_none()
+/// Whether the mechanism of the registry by this name weighs the product of each query with each key: then it takes any
+/// mask, and no points.
+fn goes_pair_by_pair(name: &str) -> bool {
+    let card = find(name).map(|variant| variant.card());
+    card.is_some_and(|card| card.masks == Masks::Any && card.points.is_none())
 }
 
 /// Whether a squared kernel is computed in linear time.
@@ -245,11 +244,15 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    fn settings(&self, kind: Kind, mask: &Mask) -> Settings<f32> {
+    /// The settings of a similarity; a mechanism of the registry is called as a mechanism.
+    fn settings(&self, kind: Kind, mask: &Mask) -> Result<Settings<f32>, Error> {
         match kind {
-            Kind::Squared(form) => squared(&self.w1, &self.w2, form, mask),
-            Kind::RbfOnly => Settings::rbf(mask),
-            Kind::Softmax | Kind::Mechanism(_) => Settings::softmax(mask),
+            Kind::Squared(form) => Ok(squared(&self.w1, &self.w2, form, mask)),
+            Kind::RbfOnly => Ok(Settings::rbf(mask)),
+            Kind::Softmax => Ok(Settings::softmax(mask)),
+            Kind::Mechanism(name) => {
+                Err(format!("{name} has no settings here: `mechanisms::start` calls it").into())
+            }
         }
     }
 }
@@ -257,8 +260,8 @@ impl Inputs {
 /// The two passes over inputs distributed as the peers'.
 fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
     if let Kind::Mechanism(name) = kind {
-        let variant = find(name).expect("a mechanism of the registry");
-        let variant = match card(name).points {
+        let variant: Variant = name.parse()?;
+        let variant = match variant.card().points {
             Some(_) => variant.mechanism::<f32>().with_points(shape[5])?,
             None => variant,
         };
@@ -276,7 +279,7 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
             q,
             k,
             v,
-            &again.settings(kind, &own_mask),
+            &again.settings(kind, &own_mask)?,
             &workspace,
             output.view_mut(),
         )?;
@@ -290,7 +293,7 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
             filled(v.raw_dim(), &mut || standard_normal(&mut stream))
         });
         let (q, k, v) = (q.view(), k.view(), v.view());
-        let settings = inputs.settings(kind, &mask);
+        let settings = inputs.settings(kind, &mask)?;
         let attended = attend(q, k, v, &settings)?;
         black_box(attend_vjp(&attended, cotangent.view())?);
         Ok(())
@@ -309,7 +312,7 @@ fn start_reusing(kind: Kind, shape: Shape) -> Result<Vec<Run>, Error> {
             q,
             k,
             v,
-            &inputs.settings(kind, &mask),
+            &inputs.settings(kind, &mask)?,
             &workspace,
             output.view_mut(),
         )?;
@@ -406,7 +409,7 @@ fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
             let target = (length >= 512).then_some(4.0);
             vec![of("eager", &["rbf"], [None, target])]
         }
-        _ => Vec::new(),
+        Kind::Squared(_) | Kind::Mechanism(_) => Vec::new(),
     }
 }
 
@@ -414,6 +417,28 @@ fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
 mod tests {
     use super::*;
     use bochner_numerics::operations::count;
+
+    /// A mechanism that is new in the registry is measured without a line here, and runs.
+    #[test]
+    fn every_mechanism_of_the_registry_is_measured() {
+        let all = crate::workloads();
+        for variant in registry() {
+            let name = variant.name();
+            let measured = all.iter().any(|workload| workload.name == name);
+            assert!(measured, "{name} has no workload");
+            for mut run in start(Kind::Mechanism(name), false, [1, 2, 16, 8, 8, 4]).unwrap() {
+                run().unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_registry_does_not_have_is_an_error() {
+        let shape = [1, 2, 16, 8, 8, 4];
+        let unknown = Kind::Mechanism("sofmax");
+        assert!(start(unknown, false, shape).is_err());
+        assert!(start_reusing(unknown, shape).unwrap()[0]().is_err());
+    }
 
     /// The formulas leave out what is done once a pair or once a feature, and nothing else.
     #[test]

@@ -5,7 +5,7 @@
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
 use crate::workload::{Pass, Run, Workload};
-use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Mechanism, Performer, Settings};
+use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Variant};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4, s};
 use rand::Rng;
@@ -59,7 +59,8 @@ fn workload(name: &'static str, kind: Kind, shape: [usize; 6]) -> Workload {
     Workload::new(name, shape, passes, move || start(kind, shape, steps))
 }
 
-/// Multiplications with additions of one position, and the numbers that it reads or writes.
+/// Multiplications with additions of one position, and the numbers that it reads or writes; a mechanism of the registry
+/// is one of random features, since no other decodes without parameters and in linear time.
 fn cost(kind: Kind, shape: [usize; 6]) -> (f64, f64) {
     let [b, h, t, d, dv, r] = shape.map(|n| n as f64);
     let points = 2.0 * r; // w1 and w2
@@ -70,7 +71,7 @@ fn cost(kind: Kind, shape: [usize; 6]) -> (f64, f64) {
         Kind::Squared(_) => (t * (2.0 * r + dv) + 2.0 * points * d, t * (2.0 * r + dv)),
         // The features of the query and of the key, which are read and added to.
         Kind::Mechanism(_) => (2.0 * r * (d + dv + 1.0), 2.0 * r * (dv + 1.0)),
-        _ => (t * (d + dv), t * (d + dv)),
+        Kind::Softmax | Kind::RbfOnly => (t * (d + dv), t * (d + dv)),
     };
     (b * h * operations, b * h * (numbers + 2.0 * d + 2.0 * dv))
 }
@@ -96,15 +97,15 @@ fn start(kind: Kind, shape: [usize; 6], steps: usize) -> Result<Vec<Run>, Error>
             };
             Decoder::new(&settings, size)?
         }
-        Kind::Mechanism(_) => {
-            let mechanism = Performer {
-                points,
-                ..Performer::default()
-            };
+        Kind::Mechanism(name) => {
+            let variant = name.parse::<Variant>()?;
+            let variant = variant.mechanism::<f32>().with_points(points)?;
             let pass = bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
+            let mechanism = variant.mechanism::<f32>();
             mechanism.decoder(size, &[], &pass, Form::LinearTime.into())?
         }
-        _ => Decoder::new(&Settings::softmax(&mask), size)?,
+        Kind::Softmax => Decoder::new(&Settings::softmax(&mask), size)?,
+        Kind::RbfOnly => Decoder::new(&Settings::rbf(&mask), size)?,
     };
     let mut array = |positions, width| {
         Array4::from_shape_simple_fn((batch, heads, positions, width), || {

@@ -30,8 +30,8 @@ struct Arguments {
     /// A Python with what the peers need [default: installed in target/peers]
     #[arg(long, value_name = "PATH", requires = "peers")]
     python: Option<PathBuf>,
-    /// Compare with the commit REF instead: test the crates that differ, build both, and let them take
-    /// turns
+    /// Compare with the commit REF instead: test the crates that differ (not those that build on them), build
+    /// both, and let them take turns
     #[arg(long, value_name = "REF", conflicts_with_all = ["peers", "json"])]
     base: Option<String>,
     /// How often the two sides take turns, with --base at least twice [default: 2; 6 with --base]

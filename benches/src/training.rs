@@ -137,6 +137,7 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
                 classes,
                 encoder,
                 embedding: Default::default(),
+                vocabulary: None,
             };
             let tokens = (0..batch * time).map(|_| stream.gen_range(0..words));
             let tokens: Vec<usize> = tokens.collect();

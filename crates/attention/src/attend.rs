@@ -237,8 +237,8 @@ pub fn attend_into<T: Real>(
 /// The vector-Jacobian product of [`attend`].
 ///
 /// With $P$ the weights and $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
-/// $dm_j = \sum_i P_{ij} G_{ij}$, $df_{ij} = 2 f_{ij} g_j G_{ij} / Z_i$, and back through the
-/// features.
+/// $dm_j = \sum_i P_{ij} G_{ij}$ and, for the squared kernel, $df_{ij} = 2 f_{ij} g_j G_{ij} / Z_i$ and back through
+/// the features; other kernels pull the gradient of their own score back in its place.
 ///
 /// # Shapes
 /// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.

@@ -207,7 +207,8 @@ impl Masks {
     }
 }
 
-/// What the weights of a row sum to, where the row sees a key.
+/// What the weights of a row sum to, where the row sees a key. A card makes the strongest claim that holds for all rows;
+/// a mechanism that shows no weights is [`Rows::Free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// The weights are not negative, and sum to 1.
@@ -216,11 +217,12 @@ pub enum Rows {
     OneOfEitherSign,
     /// The weights sum to more than 1/2 and to at most 1.
     HalfToOne,
-    /// The weights may sum to any number.
+    /// The weights may sum to any number, and may have either sign.
     Free,
 }
 
-/// Under which reorderings of the positions a mechanism's output stays the same, or is reordered along with them.
+/// Under which reorderings of the positions a mechanism's output stays the same, or is reordered along with them. A card
+/// names the first of these that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symmetry {
     /// The output stays where keys and values are permuted alike, and follows a permutation of the

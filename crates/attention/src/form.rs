@@ -20,8 +20,11 @@ pub enum Form {
     ///
     /// The outputs of a squared kernel lose no accuracy: a head in which some query's mean similarity is below 1/64,
     /// where the linear-time form would be off by more than 64 of the type's epsilons times the largest value, is
-    /// computed again pair by pair. With random features that are all positive both forms are as accurate; with features
-    /// of either sign ([`Trigonometric`](crate::RandomFeatureMap::Trigonometric)) neither is where they cancel.
+    /// computed again pair by pair. In the other heads gradients along queries and keys may be off by 512 epsilons,
+    /// $64^{3/2}$, times the largest value, cotangent and frequency, and gradients along values by 64 epsilons times the
+    /// largest cotangent; gradients along frequencies sum these up over all positions. With random features that are all
+    /// positive both forms are as accurate; with features of either sign
+    /// ([`Trigonometric`](crate::RandomFeatureMap::Trigonometric)) neither is where they cancel.
     #[default]
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.

@@ -142,6 +142,19 @@ mod tests {
         assert!(sums.iter().all(|x| (x - 1.0).abs() < 1e-14));
     }
 
+    /// The mean of three heads as the one head of a layer.
+    #[test]
+    fn layers_may_differ_in_their_number_of_heads() {
+        let layers = [0, 1].map(weights);
+        let want = rollout(&layers, [4, 3]).unwrap();
+        for l in 0..2 {
+            let mut layers = layers.clone();
+            layers[l] = layers[l].mean_axis(Axis(1)).unwrap().insert_axis(Axis(1));
+            let got = rollout(&layers, [4, 3]).unwrap();
+            assert!((&got - &want).iter().all(|x| x.abs() < 1e-15));
+        }
+    }
+
     #[test]
     fn sentences_of_a_batch_do_not_meet() {
         let layers = [0, 1].map(weights);

@@ -213,6 +213,16 @@ pub fn out_of_range<T: Real>(
     }
 }
 
+/// Refuses a number of heads that does not divide the width of their layer.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn heads(heads: usize, width: usize) -> Result<(), ArgumentError> {
+    let divides = heads > 0 && width.is_multiple_of(heads);
+    let allowed = format!("at least 1 and a divisor of the layer's width, {width}");
+    in_range(divides, "heads", heads as f64, allowed)
+}
+
 /// Refuses a number that is not finite and above zero.
 ///
 /// # Errors
@@ -367,6 +377,8 @@ mod tests {
         assert!(at_least_one("x", 1).is_ok() && at_least_one("x", 0).is_err());
         assert!(not_empty("x", &[]).is_ok() && not_empty("x", &[1, 0]).is_err());
         assert!(shape("x", &[1, 2], &[1, 2]).is_ok() && shape("x", &[1, 2], &[2, 1]).is_err());
+        assert!(heads(1, 6).is_ok() && heads(6, 6).is_ok());
+        assert!([0, 4, 12].map(|count| heads(count, 6).is_err()) == [true; 3]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use bochner_reproduce::suites::{Entry, SUITES};
 use bochner_reproduce::{Config, Error, Scale, Shard};
 use clap::Parser;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -181,15 +182,19 @@ fn code_version(release: &str) -> String {
         return release.to_owned();
     };
     let committed = git(&["log", "-1", "--format=%ct"]).and_then(|seconds| seconds.parse().ok());
-    let built = || {
-        let file = std::env::current_exe().ok()?.metadata().ok()?;
-        let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(since.as_secs())
-    };
-    // Cargo rebuilds what it runs, so a program that it left as it was is that of the commit.
-    let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
-    let built = if by_cargo { None } else { built() };
+    let built = built(std::env::var_os("CARGO_MANIFEST_DIR"));
     version(release, &commit, built, committed)
+}
+
+/// When the program was built, in seconds since 1970; `None` where cargo runs it, which names the crate to it. Cargo
+/// rebuilds what it runs, so a program that it left as it was is that of the commit.
+fn built(by_cargo: Option<OsString>) -> Option<u64> {
+    if by_cargo.is_some() {
+        return None;
+    }
+    let file = std::env::current_exe().ok()?.metadata().ok()?;
+    let since = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(since.as_secs())
 }
 
 /// If the program was built before HEAD was committed, the commit in its version gets the prefix `before-`.
@@ -203,7 +208,13 @@ fn version(release: &str, commit: &str, built: Option<u64>, committed: Option<u6
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::{built, version};
+
+    #[test]
+    fn a_program_that_cargo_runs_is_never_older_than_the_commit() {
+        assert_eq!(built(Some("crates/reproduce".into())), None);
+        assert!(built(None).is_some());
+    }
 
     #[test]
     fn a_program_that_is_older_than_the_commit_says_so() {

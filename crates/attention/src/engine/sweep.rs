@@ -57,9 +57,9 @@ impl<'m> RowBlock<'m> {
 /// while the reference stays.
 struct Relative<'a, T> {
     reference: Option<Level>,
-    /// Relative to the loudest of all keys.
+    /// These factors or terms are relative to the loudest of all keys.
     packed: &'a [T],
-    /// Relative to another reference.
+    /// These factors or terms are relative to another reference.
     own: Option<Buffer<T>>,
 }
 

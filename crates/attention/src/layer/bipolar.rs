@@ -50,11 +50,7 @@ bochner_numerics::checked_when_read!(BipolarLayerConfig, |config| config.validat
 impl BipolarLayerConfig {
     /// The checks of a layer of width `embed`.
     fn validate(&self, embed: usize) -> Result<(), ArgumentError> {
-        let divides = self.heads > 0 && embed.is_multiple_of(self.heads);
-        if !divides {
-            let allowed = format!("at least 1 and a divisor of the layer's width, {embed}");
-            return Err(argument::out_of_range("heads", self.heads as f64, allowed));
-        }
+        argument::heads(self.heads, embed)?;
         let neurons = [Some(self.neuron), self.last_neuron];
         let mut neurons = neurons.iter().flatten();
         neurons.try_for_each(SpikingNeuron::validate)

@@ -91,7 +91,6 @@ impl MultiHeadConfig {
         argument::rate("dropout", self.dropout)?;
         let own = [self.key_width, self.value_width];
         let own_widths = own.iter().all(Option::is_some) && !streams.contains(&Stream::Input);
-        let shared = heads > 0 && (own_widths || embed.is_multiple_of(heads));
         for (what, size) in [
             ("embed", embed),
             ("key_width", own[0].unwrap_or(1)),
@@ -99,9 +98,8 @@ impl MultiHeadConfig {
         ] {
             argument::at_least_one(what, size)?;
         }
-        if !shared {
-            let allowed = format!("at least 1 and a divisor of the layer's width, {embed}");
-            return Err(argument::out_of_range("heads", heads as f64, allowed).into());
+        if heads == 0 || !own_widths {
+            argument::heads(heads, embed)?;
         }
         for (width, stream) in own.into_iter().zip([Stream::Keys, Stream::Values]) {
             if width.is_some() && !streams.contains(&stream) {
@@ -262,11 +260,11 @@ impl Layout {
 
 /// What belongs to the parameters of a layer.
 pub(super) struct Cut<V> {
-    /// To the weight and the bias of each map.
+    /// What belongs to the weight and the bias of each map.
     pub(super) maps: Vec<(V, Option<V>)>,
-    /// To the table of the position bias.
+    /// What belongs to the table of the position bias.
     pub(super) table: Option<V>,
-    /// To the parameters of the mechanism.
+    /// What belongs to the parameters of the mechanism.
     pub(super) kernel: Option<V>,
 }
 

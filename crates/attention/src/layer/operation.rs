@@ -183,8 +183,10 @@ mod tests {
         Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, PositionBias,
         Posterior, Streams, Variant,
     };
+    use bochner_numerics::check::assert_gradient;
     use bochner_numerics::operations::count;
-    use bochner_numerics::{Operations, Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::{Operations, Seed, standard_normal};
+    use bochner_ops::{apply, apply_vjp};
     use bochner_spectral::{ParameterSpec, Size};
     use ndarray::{Array4, ArrayD, Axis};
 
@@ -277,50 +279,27 @@ mod tests {
         shapes.into_iter().map(array).collect()
     }
 
-    fn run(
-        operation: &MultiHeadOperation<f64>,
-        inputs: &[ArrayD<f64>],
-    ) -> Result<(Vec<f64>, SavedHeads<f64>), BoxError> {
-        let shapes: Vec<&[usize]> = inputs.iter().map(|x| x.shape()).collect();
-        let shapes = operation.output_shapes(&shapes)?;
-        let mut outputs = [Vec::new(), Vec::new()];
-        let slots = outputs.iter_mut().zip(&shapes);
-        let slots = slots.map(|(values, shape)| Slot::new(values, shape.iter().product()));
-        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
-        let saved = operation.forward(&views, slots.collect())?;
-        Ok((outputs.concat(), saved))
+    fn views(arrays: &[ArrayD<f64>]) -> Vec<ArrayViewD<'_, f64>> {
+        arrays.iter().map(|x| x.view()).collect()
     }
 
     /// Fails unless all gradients of an operation are those of finite differences.
     fn check(operation: &MultiHeadOperation<f64>, own: usize) {
         let inputs = inputs(operation, own);
-        let (outputs, saved) = run(operation, &inputs).unwrap();
+        let (outputs, saved) = apply(operation, &views(&inputs)).unwrap();
         let mut stream = Seed::new(3).stream("cotangents");
-        let cotangent: Vec<f64> = outputs
-            .iter()
-            .map(|_| standard_normal(&mut stream))
-            .collect();
-        let (output, penalty) = cotangent.split_at(outputs.len() - 1);
-        let output = ArrayD::from_shape_vec(inputs[0].raw_dim(), output.to_vec()).unwrap();
-        let cotangents = [output, ndarray::arr0(penalty[0]).into_dyn()];
-        let cotangents = cotangents.each_ref().map(|x| x.view());
-        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
-        let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
-        let slots = gradients.iter_mut().zip(&inputs);
-        let slots = slots.map(|(gradient, x)| Some(Slot::new(gradient, x.len())));
-        operation
-            .backward(&views, &saved, &cotangents, slots.collect())
-            .unwrap();
-        for (i, gradient) in gradients.iter().enumerate() {
-            let at = inputs[i].as_slice().unwrap();
-            let want = finite_difference(at, |at| {
-                let mut inputs = inputs.clone();
-                inputs[i].as_slice_mut().unwrap().copy_from_slice(at);
-                let (outputs, _) = run(operation, &inputs).unwrap();
-                outputs.iter().zip(&cotangent).map(|(y, c)| y * c).sum()
+        let mut random = |y: &ArrayD<f64>| y.mapv(|_| standard_normal(&mut stream));
+        let cotangents: Vec<_> = outputs.iter().map(&mut random).collect();
+        let (all, along) = (vec![true; inputs.len()], views(&cotangents));
+        let found = apply_vjp(operation, &views(&inputs), &saved, &along, &all).unwrap();
+        for (i, gradient) in found.into_iter().enumerate() {
+            assert_gradient(&gradient.unwrap(), &inputs[i], |at| {
+                let mut inputs = views(&inputs);
+                inputs[i] = at;
+                let (outputs, _) = apply(operation, &inputs).unwrap();
+                let pairs = outputs.into_iter().zip(&cotangents);
+                pairs.map(|(y, c)| (y * c).sum()).sum()
             });
-            let error = relative_error(gradient, &want);
-            assert!(error < 1e-7, "input {i} of {operation:?}: {error:e}");
         }
     }
 
@@ -329,18 +308,14 @@ mod tests {
         operation: &MultiHeadOperation<f64>,
         inputs: &[ArrayD<f64>],
         is_wanted: impl Fn(usize) -> bool,
-    ) -> (Vec<Vec<f64>>, Operations) {
-        let (_, saved) = run(operation, inputs).unwrap();
-        let cotangents = [inputs[0].mapv(|_| 1.0), ndarray::arr0(1.0).into_dyn()];
-        let cotangents = cotangents.each_ref().map(|x| x.view());
-        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
-        let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
-        let slots = gradients.iter_mut().zip(inputs).enumerate();
-        let slots = slots.map(|(i, (g, x))| is_wanted(i).then(|| Slot::new(g, x.len())));
-        let slots = slots.collect();
-        let (done, cost) = count(|| operation.backward(&views, &saved, &cotangents, slots));
-        done.unwrap();
-        (gradients, cost)
+    ) -> (Vec<Option<ArrayD<f64>>>, Operations) {
+        let inputs = views(inputs);
+        let (outputs, saved) = apply(operation, &inputs).unwrap();
+        let ones: Vec<_> = outputs.iter().map(|y| ArrayD::ones(y.raw_dim())).collect();
+        let wanted: Vec<bool> = (0..inputs.len()).map(is_wanted).collect();
+        let pull = || apply_vjp(operation, &inputs, &saved, &views(&ones), &wanted);
+        let (gradients, cost) = count(pull);
+        (gradients.unwrap(), cost)
     }
 
     /// Each gradient is what it is among all others, and where only those of the last map are wanted, nothing but
@@ -362,7 +337,7 @@ mod tests {
         for (i, own) in all.iter().enumerate() {
             let (one, _) = wanted(&operation, &inputs, |j| i == j);
             for (j, gradient) in one.iter().enumerate() {
-                let want = if i == j { &own[..] } else { &[] };
+                let want = if i == j { own } else { &None };
                 assert_eq!(gradient, want, "{j}, given {i}");
             }
         }

@@ -106,8 +106,9 @@ pub fn find(name: &str) -> Option<Variant> {
 ///
 /// One file or folder under `mechanism/` implements it and brings its [`Card`], its examples and its plain
 /// reference; an entry of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
-/// the benchmarks, the reference cases of the kind `attention` (for queries, keys and values) and the trainable layer
-/// read the list. The tests write the table of the crate's docs: the first run after a new card fails, and says so.
+/// the benchmarks, the reference cases of the kind `attention` (for mechanisms without points and parameters) and the
+/// trainable layer read the list. The tests write the table of the crate's docs: the first run after a new card fails,
+/// and says so.
 ///
 /// The file implements one of three traits: `Closed` for a weight in closed form, without parameters; `BySettings`
 /// for what is [`attend`](crate::attend()) by settings that parameters decide; this one for anything else, such as

@@ -78,7 +78,7 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: Option<&Earlier<T>>) -> Buffer<i32> 
         seen: 0,
     };
     let rows = partly.map_or(at.rows(), |earlier| earlier.rows);
-    // With room for products with keys that the row does not keep.
+    // The bound leaves room for products with keys that the row does not keep.
     let most = log2_range::<T>() - 28.0;
     let power = |i: usize| {
         let query = queries.row(i);

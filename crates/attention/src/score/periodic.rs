@@ -79,7 +79,8 @@ impl<T: Real> Score<T> for Wave {
 
     fn prepare_row(&self, row: &mut [T]) {
         let turn = T::of(self.period.recip());
-        // For each pair the turns and the angle here, the square and its factor below.
+        // A pair costs four multiplications: its turns and its angle here, the square and its factor in
+        // `exponentials`.
         record(Operations::multiply_adds(4 * row.len()));
         for row in row.chunks_mut(PIECE) {
             row.iter_mut()

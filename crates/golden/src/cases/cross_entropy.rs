@@ -4,8 +4,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_numerics::Real;
-use bochner_ops::{CrossEntropy, Operation, Slot};
-use ndarray::{Array1, Array2, Ix1};
+use bochner_ops::{CrossEntropy, apply, apply_vjp};
+use ndarray::{Array1, Array2, Axis, Ix1};
 
 /// The loss, that of each row, and the gradient of the loss.
 pub(super) fn label_smoothed<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
@@ -27,24 +27,18 @@ pub(super) fn label_smoothed<T: Real>(file: &CaseFile) -> Result<Computed, Fault
     for (&(row, _), found) in loss.labelled.iter().zip(found) {
         of_rows[row] = found;
     }
-    let (inputs, mut mean) = ([logits.view().into_dyn()], Vec::new());
-    let saved = loss.forward(&inputs, vec![Slot::new(&mut mean, 1)]);
-    let saved = saved.map_err(Fault::refused)?;
+    let inputs = [logits.view().into_dyn()];
+    let (mut mean, saved) = apply(&loss, &inputs).map_err(Fault::refused)?;
     let mut computed = Computed::default();
-    computed.output("loss", &Array1::from(mean));
+    // The files have an array of one number where the operation has a number.
+    computed.output("loss", &mean.remove(0).insert_axis(Axis(0)));
     computed.output("row", &of_rows);
     if let Some(cotangent) = file.ranked_cotangent::<T, Ix1>()? {
-        let mut gradient = Vec::new();
-        let place = Slot::new(&mut gradient, logits.len());
-        let pulled = loss.backward(
-            &inputs,
-            &saved,
-            &[cotangent.view().into_dyn()],
-            vec![Some(place)],
-        );
-        pulled.map_err(Fault::refused)?;
-        let gradient = Array2::from_shape_vec(logits.dim(), gradient);
-        computed.gradient("logits", &gradient.map_err(Fault::refused)?);
+        let along = [cotangent.index_axis(Axis(0), 0).into_dyn()];
+        let gradients = apply_vjp(&loss, &inputs, &saved, &along, &[true]);
+        for gradient in gradients.map_err(Fault::refused)?.iter().flatten() {
+            computed.gradient("logits", gradient);
+        }
     }
     Ok(computed)
 }

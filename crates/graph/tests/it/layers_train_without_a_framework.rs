@@ -5,9 +5,11 @@ use bochner_graph::{
     GraphConvolutionConfig, GraphConvolutionOperation, Merge, Residual,
 };
 use bochner_numerics::{Seed, operations, standard_normal};
-use bochner_ops::{Activation, AdamConfig, AdamRule, CrossEntropy, Mode, Moments, Operation, Slot};
+use bochner_ops::{
+    Activation, AdamConfig, AdamRule, CrossEntropy, Mode, Moments, Operation, apply, apply_vjp,
+};
 use bochner_spectral::{Direct, Implicit};
-use ndarray::{Array1, Array2, ArrayD, ArrayViewD, IxDyn, arr0};
+use ndarray::{Array1, Array2, ArrayD, ArrayViewD, arr0};
 
 const NODES: usize = 30;
 
@@ -34,42 +36,31 @@ fn features() -> Array2<f64> {
     })
 }
 
-/// What one step computes: outputs of an operation, then its gradients.
-struct Ran<S> {
-    outputs: Vec<Vec<f64>>,
-    saved: S,
-}
-
-fn forward<O: Operation<f64>>(operation: &O, inputs: &[ArrayViewD<f64>]) -> Ran<O::Saved> {
-    let shapes: Vec<_> = inputs.iter().map(|x| x.shape()).collect();
-    let shapes = operation.output_shapes(&shapes).unwrap();
-    let mut outputs = vec![Vec::new(); shapes.len()];
-    let lengths = shapes.iter().map(|shape| shape.iter().product());
-    let slots = outputs
-        .iter_mut()
-        .zip(lengths)
-        .map(|(x, n)| Slot::new(x, n));
-    let saved = operation.forward(inputs, slots.collect()).unwrap();
-    Ran { outputs, saved }
-}
-
-fn backward<O: Operation<f64>>(
+/// The gradients along all inputs.
+fn gradients<O: Operation<f64>>(
     operation: &O,
     inputs: &[ArrayViewD<f64>],
     saved: &O::Saved,
     cotangents: &[ArrayViewD<f64>],
-) -> Vec<Vec<f64>> {
-    let mut gradients = vec![Vec::new(); inputs.len()];
-    let slots = gradients.iter_mut().zip(inputs);
-    let slots = slots.map(|(g, x)| Some(Slot::new(g, x.len()))).collect();
-    operation
-        .backward(inputs, saved, cotangents, slots)
-        .unwrap();
-    gradients
+) -> Vec<ArrayD<f64>> {
+    let all = vec![true; inputs.len()];
+    let found = apply_vjp(operation, inputs, saved, cotangents, &all).unwrap();
+    found.into_iter().flatten().collect()
 }
 
-fn array(shape: &[usize], x: Vec<f64>) -> ArrayD<f64> {
-    ArrayD::from_shape_vec(IxDyn(shape), x).unwrap()
+/// The multiplications that the gradients along some inputs cost, each of which is what it is among all.
+fn products<O: Operation<f64>>(operation: &O, inputs: &[ArrayViewD<f64>], wanted: &[bool]) -> u64 {
+    let (outputs, saved) = apply(operation, inputs).unwrap();
+    let ones: Vec<_> = outputs.iter().map(|y| ArrayD::ones(y.raw_dim())).collect();
+    let ones: Vec<_> = ones.iter().map(|y| y.view()).collect();
+    let all = gradients(operation, inputs, &saved, &ones);
+    let pull = || apply_vjp(operation, inputs, &saved, &ones, wanted).unwrap();
+    let (found, counted) = operations::count(pull);
+    for (i, want) in all.iter().enumerate() {
+        let want = wanted[i].then_some(want);
+        assert_eq!(found[i].as_ref(), want, "input {i} of {wanted:?}");
+    }
+    counted.multiply_adds
 }
 
 /// The accuracy and the losses of two layers, trained on the cross-entropy of all nodes.
@@ -104,34 +95,29 @@ fn train(kind: AttentionKind) -> (f64, Vec<f64>) {
             GraphAttentionOperation::of_inputs(&last, &graph, &[[NODES, 8]], mode).unwrap();
 
         let p: Vec<_> = parameters[0].iter().map(|p| p.view()).collect();
-        let mut one = forward(&hidden_layer, &p);
-        let hidden = array(&[NODES, 8], one.outputs.remove(0));
-        let mut inputs = vec![hidden.view()];
+        let (one, saved_by_one) = apply(&hidden_layer, &p).unwrap();
+        let mut inputs = vec![one[0].view()];
         inputs.extend(parameters[1].iter().map(|p| p.view()));
-        let mut two = forward(&last_layer, &inputs);
-        let logits = array(&[NODES, 2], two.outputs.remove(0));
-        let penalty = one.outputs[0][0] + two.outputs[0][0];
-        let entropy = forward(&targets, &[logits.view()]);
-        losses.push(entropy.outputs[0][0] + penalty / NODES as f64);
+        let (two, saved_by_two) = apply(&last_layer, &inputs).unwrap();
+        let (penalty, logits) = (one[1].sum() + two[1].sum(), [two[0].view()]);
+        let (entropy, saved) = apply(&targets, &logits).unwrap();
+        losses.push(entropy[0].sum() + penalty / NODES as f64);
 
         let unit = arr0(1.0).into_dyn();
         let share = arr0(1.0 / NODES as f64).into_dyn();
-        let along = backward(&targets, &[logits.view()], &entropy.saved, &[unit.view()]);
-        let along = array(&[NODES, 2], along.into_iter().next().unwrap());
-        let mut g2 = backward(
-            &last_layer,
-            &inputs,
-            &two.saved,
-            &[along.view(), share.view()],
-        );
-        let along = array(&[NODES, 8], g2.remove(0));
-        let g1 = backward(&hidden_layer, &p, &one.saved, &[along.view(), share.view()]);
+        let along = gradients(&targets, &logits, &saved, &[unit.view()]);
+        let along = [along[0].view(), share.view()];
+        let mut g2 = gradients(&last_layer, &inputs, &saved_by_two, &along);
+        let along = g2.remove(0);
+        let along = [along.view(), share.view()];
+        let g1 = gradients(&hidden_layer, &p, &saved_by_one, &along);
 
         let config = AdamConfig::default();
         let rule = AdamRule::new(&config, 0.02, step);
         for (layer, gradients) in [g1, g2].iter().enumerate() {
             let parts = parameters[layer].iter_mut().zip(&mut moments[layer]);
             for ((parameter, moments), gradient) in parts.zip(gradients) {
+                let gradient = gradient.as_slice().unwrap();
                 rule.step(parameter.as_slice_mut().unwrap(), moments, gradient);
             }
         }
@@ -248,27 +234,12 @@ fn unwanted_gradients_cost_nothing() {
         .collect();
     assert_eq!(names, ["weight", "a", "bias", "residual", "kernel"]);
     let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
-    let saved = forward(&operation, &inputs).saved;
-    let (along, penalty) = (Array2::ones((NODES, 6)).into_dyn(), arr0(1.0).into_dyn());
-    let cotangents = [along.view(), penalty.view()];
-    let all = backward(&operation, &inputs, &saved, &cotangents);
     let products = |wanted: &[&str]| {
-        let mut gradients = vec![Vec::new(); inputs.len()];
-        let slots = gradients.iter_mut().zip(&inputs).zip(&names);
-        let slots =
-            slots.map(|((g, x), name)| wanted.contains(&&name[..]).then(|| Slot::new(g, x.len())));
-        let slots = slots.collect();
-        let call = || operation.backward(&inputs, &saved, &cotangents, slots);
-        let (result, counted) = operations::count(call);
-        result.unwrap();
-        for ((got, want), name) in gradients.iter().zip(&all).zip(&names) {
-            assert_eq!(
-                wanted.contains(&&name[..]),
-                got == want,
-                "{name} of {wanted:?}"
-            );
-        }
-        counted.multiply_adds
+        let wanted: Vec<bool> = names
+            .iter()
+            .map(|name| wanted.contains(&&name[..]))
+            .collect();
+        products(&operation, &inputs, &wanted)
     };
     let each: Vec<&str> = names.iter().map(|name| &name[..]).collect();
     let (everything, product) = (products(&each), (NODES * 4 * 6) as u64);
@@ -305,19 +276,19 @@ fn a_convolution_learns_the_classes_of_nodes() {
         let layer =
             GraphConvolutionOperation::of_features(&CONVOLUTION, &graph, x.view(), mode).unwrap();
         let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
-        let mut ran = forward(&layer, &inputs);
-        let logits = array(&[NODES, 2], ran.outputs.remove(0));
-        let entropy = forward(&targets, &[logits.view()]);
-        losses.push(entropy.outputs[0][0]);
+        let (outputs, saved_by_layer) = apply(&layer, &inputs).unwrap();
+        let logits = [outputs[0].view()];
+        let (entropy, saved) = apply(&targets, &logits).unwrap();
+        losses.push(entropy[0].sum());
 
         let unit = arr0(1.0).into_dyn();
-        let along = backward(&targets, &[logits.view()], &entropy.saved, &[unit.view()]);
-        let along = array(&[NODES, 2], along.into_iter().next().unwrap());
-        let gradients = backward(&layer, &inputs, &ran.saved, &[along.view()]);
+        let along = gradients(&targets, &logits, &saved, &[unit.view()]);
+        let gradients = gradients(&layer, &inputs, &saved_by_layer, &[along[0].view()]);
         let rule = AdamRule::new(&AdamConfig::default(), 0.05, step);
         for ((parameter, moments), gradient) in
             parameters.iter_mut().zip(&mut moments).zip(&gradients)
         {
+            let gradient = gradient.as_slice().unwrap();
             rule.step(parameter.as_slice_mut().unwrap(), moments, gradient);
         }
     }
@@ -333,22 +304,7 @@ fn unwanted_gradients_of_a_convolution_cost_nothing() {
     let parameters = CONVOLUTION.initial::<f64>(Seed::new(5)).unwrap();
     let mut inputs = vec![x.view()];
     inputs.extend(parameters.iter().map(|p| p.view()));
-    let saved = forward(&operation, &inputs).saved;
-    let along = Array2::ones((NODES, 2)).into_dyn();
-    let all = backward(&operation, &inputs, &saved, &[along.view()]);
-    let products = |wanted: [bool; 3]| {
-        let mut gradients = vec![Vec::new(); 3];
-        let slots = gradients.iter_mut().zip(&inputs).zip(wanted);
-        let slots = slots.map(|((g, x), wanted)| wanted.then(|| Slot::new(g, x.len())));
-        let slots = slots.collect();
-        let call = || operation.backward(&inputs, &saved, &[along.view()], slots);
-        let (result, counted) = operations::count(call);
-        result.unwrap();
-        for ((got, want), wanted) in gradients.iter().zip(&all).zip(wanted) {
-            assert_eq!(got == want, wanted);
-        }
-        counted.multiply_adds
-    };
+    let products = |wanted: [bool; 3]| products(&operation, &inputs, &wanted);
     let product = (NODES * 4 * 2) as u64;
     let everything = products([true; 3]);
     assert_eq!(products([false, false, true]), 0);

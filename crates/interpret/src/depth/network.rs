@@ -155,11 +155,9 @@ impl ModularNetwork {
         prime: u64,
         seed: Seed,
     ) -> Result<Self, Error> {
-        for (name, count) in [("width", width), ("heads", heads), ("depth", depth)] {
-            argument::at_least_one(name, count)?;
-        }
-        let divides = width.is_multiple_of(heads);
-        argument::in_range(divides, "heads", heads as f64, "a divisor of the width")?;
+        argument::at_least_one("width", width)?;
+        argument::at_least_one("depth", depth)?;
+        argument::heads(heads, width)?;
         check_prime(prime)?;
         let mut stream = seed.stream("maps");
         let mut map = |rows, columns| {

@@ -38,6 +38,10 @@ pub struct TextClassifierConfig {
     /// The settings of the words' vectors; unless it is said, the rows of the table alone.
     #[serde(default)]
     pub embedding: WordEmbeddingConfig,
+    /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that numbers the words: another one is refused where
+    /// a [`SentenceClassifier`] is made. Unless it is said, only how many words there are is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<u64>,
 }
 
 bochner_numerics::checked_when_read!(TextClassifierConfig);
@@ -67,7 +71,24 @@ impl TextClassifierConfig {
                 dropout: encoder.layer.dropout,
             },
             encoder,
+            vocabulary: None,
         }
+    }
+
+    /// Refuses a vocabulary that the model was not made for.
+    ///
+    /// # Errors
+    /// [`Error::Text`] with `AnotherVocabulary`, where the settings know theirs; [`Error::Argument`] for another number
+    /// of words.
+    pub fn expect(&self, vocabulary: &Vocabulary) -> Result<(), Error> {
+        if let Some(fingerprint) = self.vocabulary {
+            vocabulary.expect(fingerprint)?;
+        }
+        Ok(argument::shape(
+            "the vocabulary",
+            &[self.words],
+            &[vocabulary.len()],
+        )?)
     }
 }
 

@@ -45,7 +45,8 @@ use std::path::Path;
 /// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
 /// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm };
 /// let encoder = EncoderConfig { layers: 1, layer };
-/// let config = TextClassifierConfig::transformer(vocabulary.len(), 2, 30, encoder);
+/// let mut config = TextClassifierConfig::transformer(vocabulary.len(), 2, 30, encoder);
+/// config.vocabulary = Some(vocabulary.fingerprint());
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
 /// for _ in 0..60 {
@@ -93,13 +94,13 @@ impl SentenceClassifier {
     /// Its batches have the default settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless the model has as many words as the vocabulary; which words they are is not compared.
+    /// Those of [`TextClassifierConfig::expect`] for a vocabulary that the model was not made for.
     pub fn new(
         model: TextClassifier<f32>,
         vocabulary: Vocabulary,
         seed: Seed,
     ) -> Result<Self, Error> {
-        expect(&vocabulary, model.config())?;
+        model.config().expect(&vocabulary)?;
         Ok(Self {
             model,
             vocabulary,
@@ -222,19 +223,13 @@ impl SentenceClassifier {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let saved: Read<TextClassifierConfig, Written> = FILE.read(path.as_ref())?;
         // A model of another vocabulary's size is not even built.
-        expect(&saved.parts.vocabulary, &saved.config)?;
+        saved.config.expect(&saved.parts.vocabulary)?;
         let seed = saved.parts.seed;
         let mut model = TextClassifier::try_new(&Cpu::default(), &saved.config, seed)?;
         let step = saved.restore(&mut model)?;
         model.go_to_step(step);
         Self::new(model, saved.parts.vocabulary, seed)?.with_batches(saved.parts.batches)
     }
-}
-
-/// Refuses a vocabulary that the model was not made for.
-fn expect(vocabulary: &Vocabulary, config: &TextClassifierConfig) -> Result<(), Error> {
-    let (expected, got) = (config.words, vocabulary.len());
-    Ok(argument::shape("the vocabulary", &[expected], &[got])?)
 }
 
 /// The place of the largest logit, the first of equal ones.

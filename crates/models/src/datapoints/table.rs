@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the cells of a column hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Column {
     /// A number; it is best standardised, since its squared error counts as it is.
     Number,
@@ -14,7 +14,16 @@ pub enum Column {
     Class(usize),
 }
 
+bochner_numerics::checked_when_read!(Column);
+
 impl Column {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        match *self {
+            Self::Number => Ok(()),
+            Self::Class(classes) => argument::at_least_one("class", classes),
+        }
+    }
+
     /// The numbers that say what stands in a cell.
     pub(super) fn size(self) -> usize {
         match self {

@@ -50,10 +50,7 @@ pub(crate) fn check_layer(
     for (name, size) in [("width", width), ("hidden", hidden)] {
         argument::at_least_one(name, size)?;
     }
-    if heads == 0 || !width.is_multiple_of(heads) {
-        let allowed = format!("at least 1 and a divisor of the layer's width, {width}");
-        return Err(argument::out_of_range("heads", heads as f64, allowed));
-    }
+    argument::heads(heads, width)?;
     argument::rate("dropout", dropout)
 }
 

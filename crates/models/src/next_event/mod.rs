@@ -38,7 +38,7 @@ bochner_numerics::checked_when_read!(NextEventConfig);
 
 /// Features of times at their start; all of their parameters are learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum TimeSense {
     /// Sines and cosines of so many frequencies.
     Bochner {
@@ -60,6 +60,8 @@ pub enum TimeSense {
     },
 }
 
+bochner_numerics::checked_when_read!(TimeSense);
+
 impl TimeSense {
     /// The number of features.
     pub fn width(self) -> usize {
@@ -69,8 +71,8 @@ impl TimeSense {
         }
     }
 
-    fn validate(self) -> Result<(), ArgumentError> {
-        let (Self::Bochner { periods, .. } | Self::Mercer { periods, .. }) = self;
+    fn validate(&self) -> Result<(), ArgumentError> {
+        let (Self::Bochner { periods, .. } | Self::Mercer { periods, .. }) = *self;
         argument::at_least_one("features of time", self.width())?;
         argument::positive("periods", periods[0])?;
         let ordered = periods[0] <= periods[1] && periods[1].is_finite();
@@ -92,7 +94,7 @@ impl NextEventConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("kinds", self.kinds)?;
         self.encoder.validate()?;
-        self.time.iter().try_for_each(|sense| sense.validate())?;
+        self.time.iter().try_for_each(TimeSense::validate)?;
         let (features, width) = (self.features(), self.encoder.layer.width);
         let allowed = format!("less than the encoder's width, {width}");
         argument::in_range(

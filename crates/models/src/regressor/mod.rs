@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`Regressor`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct RegressorConfig {
     /// Number of inputs of a row.
     pub inputs: usize,

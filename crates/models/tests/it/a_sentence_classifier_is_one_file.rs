@@ -13,7 +13,7 @@ use bochner_nn::{Checkpoint, Parameters, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, Marks, Vocabulary};
 use dfdx::tensor::{Cpu, TensorFromVec};
-use ndarray::array;
+use ndarray::{arr2, array, s};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -167,6 +167,43 @@ fn the_seed_matters_where_a_mechanism_draws_and_nowhere_else() {
     }
 }
 
+/// Two equal sentences, each in a batch of its own.
+#[test]
+fn every_batch_draws_from_a_seed_of_its_own() {
+    let trainer = trained(mikan());
+    let pass = Pass::Evaluation { seed: Seed::new(7) };
+    let one = BatchConfig {
+        sentences: Some(1),
+        ..BatchConfig::default()
+    };
+    let words = &numbers()[8];
+    let found = trainer
+        .model()
+        .predict(&[words.clone(), words.clone()], &one, pass);
+    let found = found.unwrap();
+    assert_ne!(found.row(0), found.row(1));
+    for (row, i) in found.rows().into_iter().zip(0..) {
+        let tensor = Cpu::default().tensor_from_vec(words.clone(), (1, words.len()));
+        let alone = trainer.model().apply(tensor, None, pass.nth(i)).unwrap();
+        assert_eq!(row.to_vec(), alone.output.as_vec());
+    }
+}
+
+#[test]
+fn the_filling_behind_a_sentence_is_not_seen() {
+    let trainer = trained(softmax());
+    let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
+    let (words, lengths) = (&sentences()[3..9], 3..9);
+    let seen = classifier.inspect(words).unwrap();
+    assert_eq!(seen[1].weights.dim(), (6, 2, 8, 8));
+    for layer in seen {
+        for (weights, length) in layer.weights.outer_iter().zip(lengths.clone()) {
+            let of_filling = weights.slice(s![.., ..length, length..]);
+            assert!(of_filling.iter().all(|&weight| weight == 0.0));
+        }
+    }
+}
+
 #[test]
 fn probabilities_and_classes_are_those_of_the_logits() {
     let trainer = trained(softmax());
@@ -191,6 +228,33 @@ fn probabilities_and_classes_are_those_of_the_logits() {
     let wrong = pairs.filter(|&(&found, class)| found != class).count();
     let assessed = trainer.assess(&numbers(), &classes()).unwrap();
     assert_eq!(assessed.error, wrong as f64 / 40.0);
+}
+
+/// The logits of a sentence without words are the bias of the last map.
+#[test]
+fn the_class_is_that_of_the_largest_logit_of_many() {
+    let config = TextClassifierConfig {
+        classes: 4,
+        ..config(8, softmax())
+    };
+    let mut model = TextClassifier::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
+    for (logits, class) in [
+        ([3.0, 2.0, -1.0, 1.0], 0),
+        ([-1.0, 4.0, 2.0, 3.0], 1),
+        ([1.0, 2.0, 4.0, 3.0], 2),
+        ([3.0, 2.0, 1.0, 4.0], 3),
+        ([-2.0, -1.0, -1.0, -1.0], 1),
+    ] {
+        model.for_each_mut("", &mut |name, parameter| {
+            if name == "head.bias" {
+                parameter.write(&logits);
+            }
+        });
+        let classifier = SentenceClassifier::new(model.clone(), vocabulary(WORDS), Seed::new(1));
+        let (classifier, empty) = (classifier.unwrap(), [Vec::<&str>::new()]);
+        assert_eq!(classifier.logits(&empty).unwrap(), arr2(&[logits]));
+        assert_eq!(classifier.classes(&empty).unwrap(), [class]);
+    }
 }
 
 /// Parameters may be finite, and too large for the pass.
@@ -231,6 +295,21 @@ fn words_may_be_unknown_and_sentences_empty_but_not_too_long() {
     ));
 }
 
+/// Sentences that differ in the word at the last position of the table.
+#[test]
+fn a_sentence_may_have_a_word_at_every_position() {
+    let ending = |word: usize| [vec![3; LONGEST - 1], vec![word]].concat();
+    let words = vec![ending(4), ending(5)];
+    let task = Task::new(words.clone(), vec![0, 1], batches()).unwrap();
+    let (config, training) = (config(8, softmax()), TrainingConfig::default());
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(3)).unwrap();
+    trainer.epoch().unwrap();
+    let logits = trainer.predict(&words).unwrap();
+    assert_ne!(logits.row(0), logits.row(1));
+    let seen = trainer.inspect(&words).unwrap();
+    assert_eq!(seen[0].weights.dim(), (2, 2, LONGEST, LONGEST));
+}
+
 /// Writes a file as `SentenceClassifier::save` does, of parts that need not fit.
 fn write(path: &Path, config: &TextClassifierConfig, model: &TextClassifier<f32>, words: usize) {
     let extra = json!({
@@ -263,6 +342,31 @@ fn a_vocabulary_or_parameters_of_another_model_are_refused() {
     write(&path, &own, &of_width(16), WORDS);
     let shape = message(SentenceClassifier::load(&path));
     assert!(shape.contains("in the checkpoint and"), "{shape}");
+}
+
+#[test]
+fn as_many_words_of_another_run_are_refused_where_the_settings_know_theirs() {
+    let settings = TextClassifierConfig {
+        vocabulary: Some(vocabulary(WORDS).fingerprint()),
+        ..config(8, softmax())
+    };
+    let made = |words: Vocabulary| {
+        let model = TextClassifier::try_new(&Cpu::default(), &settings, Seed::new(1)).unwrap();
+        SentenceClassifier::new(model, words, Seed::new(1))
+    };
+    let others = (0..WORDS).map(|i| format!("v{i}"));
+    let others = Vocabulary::from_words(others, Marks::None).unwrap();
+    let (_directory, path) = place();
+    made(vocabulary(WORDS)).unwrap().save(&path).unwrap();
+    assert_eq!(
+        SentenceClassifier::load(&path).unwrap().model().config(),
+        &settings
+    );
+    let refused = message(made(others));
+    assert!(
+        refused.contains("another run; load the vocabulary"),
+        "{refused}"
+    );
 }
 
 #[test]

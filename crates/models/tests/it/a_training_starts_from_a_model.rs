@@ -94,6 +94,23 @@ fn a_warm_start_has_the_parameters_and_nothing_else_of_the_run() {
     assert_eq!(values(second.model()), after);
 }
 
+/// With the parameters of an untrained model, the seed is all that tells a warm start from a cold one.
+#[test]
+fn a_warm_start_draws_from_the_seed_that_it_is_given() {
+    let (config, rate) = (config(8, 0.1), 0.02);
+    let mut cold = cold(&config, rate);
+    let model = cold.model().clone();
+    let [mut same, mut other] = [3, 4].map(|seed| {
+        let seed = Seed::new(seed);
+        Trainer::from_model(&model, &config, &training(rate), task(0), seed).unwrap()
+    });
+    assert_eq!(same.evaluation_seed(), cold.evaluation_seed());
+    assert_ne!(other.evaluation_seed(), cold.evaluation_seed());
+    let expected = cold.epoch().unwrap();
+    assert_eq!(same.epoch().unwrap(), expected);
+    assert_ne!(other.epoch().unwrap(), expected);
+}
+
 #[test]
 fn a_model_of_another_shape_is_refused() {
     let wide = cold(&config(16, 0.1), 0.02);

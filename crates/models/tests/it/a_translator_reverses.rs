@@ -2,6 +2,7 @@
 //! the same bits.
 
 mod misuse;
+mod parts;
 mod training;
 
 use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
@@ -309,18 +310,19 @@ fn what_is_looked_at_are_the_queries_and_keys_behind_the_weights() {
     let seen = model.inspect(source, target, lengths, PASS).unwrap();
     let places = [&seen.encoder, &seen.decoder, &seen.cross];
     assert_eq!(places.map(Vec::len), [1, 2, 2]);
-    for (layers, is_causal) in places.into_iter().zip([false, true, false]) {
+    let [of_source, of_target] = lengths;
+    let kinds = [(of_source, false), (of_target, true), (of_target, false)];
+    for (layers, (queries, is_causal)) in places.into_iter().zip(kinds) {
         for seen in layers {
             let [q, k] = seen.heads.as_ref().unwrap();
             assert_eq!((q.dim(), k.dim()), ((2, 2, 3, 8), (2, 2, 3, 8)));
             let all = seen.weights.indexed_iter();
-            // The first example keeps all keys.
-            for ((b, m, i, j), weight) in all.filter(|((b, ..), _)| *b == 0) {
+            for ((b, m, i, j), weight) in all.filter(|((b, _, i, _), _)| *i < queries[*b]) {
                 let exponent = |j: usize| {
                     let products = q.slice(s![b, m, i, ..]).to_owned() * k.slice(s![b, m, j, ..]);
                     (products.sum() / 8f64.sqrt()).exp()
                 };
-                let keys = if is_causal { i + 1 } else { 3 };
+                let keys = if is_causal { i + 1 } else { of_source[b] };
                 let total: f64 = (0..keys).map(exponent).sum();
                 let want = if j < keys { exponent(j) / total } else { 0.0 };
                 assert!((weight - want).abs() < 1e-12);

@@ -49,6 +49,7 @@ fn models() -> impl Iterator<Item = (&'static str, TextClassifier<f64>)> {
             classes: 3,
             encoder: encoder(variant.clone(), NormPlacement::Post),
             embedding: Default::default(),
+            vocabulary: None,
         };
         let name = variant.name();
         [(name, classifier(variant)), (name, made(&plain))]
@@ -244,6 +245,7 @@ fn positions_tell_orders_apart() {
         classes: 3,
         encoder: encoder(variant(), NormPlacement::Pre),
         embedding: Default::default(),
+        vocabulary: None,
     };
     for (model, sees) in [(made(&plain), false), (classifier(variant()), true)] {
         let of = |words: [usize; 4]| {
@@ -266,6 +268,7 @@ fn what_was_written_before_norms_and_positions_could_be_chosen_means_what_it_did
         classes: 3,
         encoder: encoder(Softmax::default().into(), NormPlacement::Post),
         embedding: Default::default(),
+        vocabulary: None,
     };
     let mut written = serde_json::to_value(&config).unwrap();
     written

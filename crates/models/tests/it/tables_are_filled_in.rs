@@ -213,6 +213,33 @@ fn training_with_masks_resumes_with_the_same_bits() {
     assert_ne!(a, b);
 }
 
+/// What a mechanism draws for the trainer's predictions, it draws from the seed that the trainer names.
+#[test]
+fn a_trainer_evaluates_with_its_own_seed() {
+    let mikan = Mikan {
+        points: 4,
+        p: 1.5,
+        ..Default::default()
+    };
+    let drawing = NptConfig {
+        attention: Some(mikan.into()),
+        ..config()
+    };
+    let (trainer, table) = (trainer(&drawing, Vec::new(), masking()), table(9));
+    let of = |seed| {
+        let (model, pass) = (trainer.model(), Pass::Evaluation { seed });
+        let predicted = model.predict(&table, 2, pass).unwrap();
+        (predicted, model.inspect(&table, pass).unwrap())
+    };
+    let found = (
+        trainer.predict(&table, 2).unwrap(),
+        trainer.inspect(&table).unwrap(),
+    );
+    assert_eq!(found, of(trainer.evaluation_seed()));
+    let other = of(Seed::new(9));
+    assert!(found.0 != other.0 && found.1 != other.1);
+}
+
 #[test]
 fn a_penalty_is_that_of_a_table() {
     // Ten times the rows have a penalty of the same size, not ten times as large, where each row is an example.

@@ -1,6 +1,6 @@
 //! Every way in which a file can be wrong has its own error, and leaves the model as it was.
 
-use bochner_nn::{Adam, Checkpoint, CheckpointError, Integrity, Linear, Parameters};
+use bochner_nn::{Adam, Checkpoint, CheckpointError, Integrity, Linear, Parameters, Progress};
 use bochner_numerics::Seed;
 use bochner_ops::AdamConfig;
 use dfdx::prelude::*;
@@ -155,7 +155,14 @@ fn two_models_of_one_file_are_told_apart() {
     let mut rng = Seed::new(3).stream("initial values");
     let mut other = || Linear::try_new(&Cpu::default(), 3, 2, &mut rng).unwrap();
     let both = Named(names.map(|name| (name, other())).to_vec());
-    let [own, best] = Checkpoint::of("run", &both).split("best");
+    let progress = Progress {
+        step: 7,
+        streams: [("data".to_string(), Seed::new(5).stream("data").state())].into(),
+        extra: serde_json::json!({"epoch": 3}),
+    };
+    let saved = Checkpoint::of("run", &both).with_progress(progress.clone());
+    let [own, best] = saved.split("best");
+    assert_eq!([own.progress(), best.progress()], [&progress; 2]);
     let restored = |from: &Checkpoint<f32>, names: &[&'static str]| {
         let mut model = Named(names.iter().map(|&name| (name, layer(3, 2))).collect());
         from.restore("run", &mut model).unwrap();

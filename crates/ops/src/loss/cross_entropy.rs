@@ -213,7 +213,8 @@ impl<T: Real> Operation<T> for CrossEntropy {
 mod tests {
     use super::*;
     use crate::testing::{gradients_are_right, pull_back, run};
-    use ndarray::{Axis, array};
+    use bochner_numerics::check::{largest, random};
+    use ndarray::{ArrayD, Axis, array};
 
     fn plain(labelled: &[(usize, usize)]) -> CrossEntropy {
         smoothed(labelled, 0.0)
@@ -233,6 +234,33 @@ mod tests {
             let loss = smoothed(&[(0, 2), (2, 0), (2, 1)], smoothing);
             gradients_are_right(loss, &[&[3, 4]]);
         }
+    }
+
+    /// Rows are listed in any order over several pieces; one is listed twice with one label, and one with two labels.
+    #[test]
+    fn each_listed_label_counts_by_itself() {
+        let (rows, classes) = (20, 1000);
+        assert!(rows > 2 * rows_at_a_time(classes));
+        let logits: ArrayD<f64> = random((rows, classes), "logits").into_dyn();
+        let one = [array![1.0].remove_axis(Axis(0)).into_dyn()];
+        let of = |loss: &CrossEntropy| {
+            let (value, saved) = run(loss, std::slice::from_ref(&logits));
+            let logits = std::slice::from_ref(&logits);
+            let gradient = pull_back(loss, logits, &saved, &one, vec![Some(Vec::new())]);
+            (value[0].sum(), gradient[0].clone().unwrap())
+        };
+        let labelled = [(17, 5), (3, 999), (19, 0), (3, 7), (9, 4), (9, 4), (0, 1)];
+        let (mut want, mut want_gradient) = (0.0, vec![0.0; rows * classes]);
+        for alone in labelled {
+            let (value, gradient) = of(&smoothed(&[alone], 0.1));
+            want += value / labelled.len() as f64;
+            let sums = want_gradient.iter_mut().zip(gradient);
+            sums.for_each(|(sum, g)| *sum += g / labelled.len() as f64);
+        }
+        let (got, gradient) = of(&smoothed(&labelled, 0.1));
+        assert!((got - want).abs() < 1e-14);
+        let off = gradient.iter().zip(&want_gradient).map(|(a, b)| a - b);
+        assert!(largest(&off.collect::<Vec<_>>()) < 1e-16);
     }
 
     #[test]

@@ -4,12 +4,9 @@ use crate::plan::Arm;
 use crate::report::Document;
 use crate::trial::translation::bleu;
 use crate::{Account, Unit};
-use bochner_text::{BleuStatistics, BootstrapConfig, line_statistics, paired_bootstrap};
+use bochner_text::{BleuStatistics, BootstrapConfig, paired_bootstrap};
 
-/// Lines of a sample.
-const SHOWN: usize = 8;
-
-/// The test lines of a unit.
+/// The first test lines of a unit.
 struct Lines {
     sources: Vec<String>,
     references: Vec<String>,
@@ -58,10 +55,8 @@ fn rows(account: &Account<'_>, arm: &Arm) -> Option<Vec<Vec<String>>> {
 
 fn row(account: &Account<'_>, arm: &Arm, own: &Unit, other: &Unit) -> Option<Vec<String>> {
     let [config, _] = bleu();
-    let counted = |unit: &Unit| -> Option<Vec<BleuStatistics>> {
-        let lines = lines(account, unit)?;
-        line_statistics(&lines.translations, &[lines.references], &config).ok()
-    };
+    let counted =
+        |unit| -> Option<Vec<BleuStatistics>> { (account.artefacts)(unit)?.get("counts") };
     let (own_lines, other_lines) = (counted(own)?, counted(other)?);
     let of = BootstrapConfig::default();
     let found = paired_bootstrap(&other_lines, &[own_lines], &config, &of).ok()?;
@@ -90,7 +85,7 @@ pub fn sample(document: &mut Document, account: &Account<'_>) {
             continue;
         };
         document.heading(format!("Some translations of {}", set.title));
-        let shown = 0..first.sources.len().min(SHOWN);
+        let shown = 0..first.sources.len();
         let rows = shown.flat_map(|line| {
             let given = [
                 ("source", &first.sources[line]),

@@ -49,6 +49,9 @@ pub const CUT: &str = "lines cut";
 /// Lines that are translated without kept keys as well.
 const LOOKED_AT: usize = 5;
 
+/// Translations that are kept to be shown.
+const SHOWN: usize = 8;
+
 /// Lines of similar length that are translated with one bound on the length.
 const TOGETHER: usize = 64;
 
@@ -290,9 +293,10 @@ impl<'a> Translator<'a> {
             ..Finals::default()
         };
         let findings = Findings::of(measures)
-            .with("sources", &test.source)
-            .with("references", &test.target)
-            .with("translations", &lines);
+            .with("counts", &counts)
+            .with("sources", &first(&test.source))
+            .with("references", &first(&test.target))
+            .with("translations", &first(&lines));
         Ok(Findings { finals, ..findings })
     }
 
@@ -309,6 +313,11 @@ impl<'a> Translator<'a> {
             ..Findings::default()
         })
     }
+}
+
+/// The lines of the report's sample. The others are not kept: they would be the corpus.
+fn first(lines: &[String]) -> &[String] {
+    &lines[..lines.len().min(SHOWN)]
 }
 
 fn score(lines: &[String], text: &ParallelText, config: &BleuConfig) -> Result<f64, Said> {
@@ -389,6 +398,35 @@ impl Trial for Translator<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scale;
+    use crate::suites::TRANSLATION;
+    use crate::suites::tests::plan;
+    use bochner_datasets::Reversal;
+
+    #[test]
+    fn cross_attention_is_that_of_the_targets_to_the_sources() {
+        let letters = Reversal {
+            letters: 7,
+            lengths: [4, 6],
+            pairs: [40, 10, 10],
+        };
+        let data = letters.draw(Seed::new(3)).unwrap();
+        let plan = plan(&TRANSLATION, Scale::Smoke);
+        let unit = plan.claimed("reverse", "Transformer").unwrap().units[0].clone();
+        let settings = unit.read_settings().unwrap();
+        let mut translator = Translator::new(unit, settings, &data).unwrap();
+        let traces = [(); 2].map(|()| {
+            let found = translator.traces(0).unwrap().artefacts;
+            let pairs = translator.validation.pairs.iter_mut();
+            pairs.for_each(|pair| pair.target.reverse());
+            Place::ALL.map(|place| found.get::<Trace>(&place.trace(0)).unwrap())
+        });
+        let [[encoder, cross], [encoder_again, other]] = traces;
+        assert_eq!(encoder, encoder_again);
+        // Other targets have other queries, but the keys are those of the sources.
+        assert_ne!(cross.magnitude, other.magnitude);
+        assert_eq!(cross.key_magnitude, other.key_magnitude);
+    }
 
     #[test]
     fn a_side_is_cut_to_the_positions_and_a_target_keeps_one_for_its_mark() {

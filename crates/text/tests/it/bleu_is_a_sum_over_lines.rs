@@ -160,6 +160,19 @@ fn scores_are_displayed_as_sacrebleu_prints_them() {
         nothing.to_string(),
         "BLEU = 0.00 0.0/0.0/0.0/0.0 (BP = 1.000 ratio = 0.000 hyp_len = 0 ref_len = 0)"
     );
+    for max_order in [1, 5] {
+        let config = BleuConfig {
+            max_order,
+            ..BleuConfig::default()
+        };
+        let short = corpus_bleu(&["a b c d e"], &[vec!["a b c d e f"]], &config).unwrap();
+        let precisions = vec!["100.0"; max_order].join("/");
+        let parts = "(BP = 0.819 ratio = 0.833 hyp_len = 5 ref_len = 6)";
+        assert_eq!(
+            short.to_string(),
+            format!("BLEU = 81.87 {precisions} {parts}")
+        );
+    }
     let interval = Interval {
         score: 48.53,
         mean: 47.0,

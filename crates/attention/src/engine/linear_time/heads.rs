@@ -157,9 +157,9 @@ pub(super) fn plan<T: Real, K: PairKernel<T>>(
     head.plan(at.arguments.heads)
 }
 
-/// Calls `f` with a head whose operands are made now and gone afterwards: those of all heads at once
-/// would take 2R / d times the memory of queries and keys. There are those of as many heads as threads,
-/// or of a few more where one that waits for a head's parts begins another head.
+/// Calls `f` with a head whose operands are made now and gone afterwards: the operands of all heads at once
+/// would take 2R / d times the memory of queries and keys. At any time as many heads as there are threads have
+/// operands, or a few more where a thread that waits for a head's parts begins another head.
 pub(super) fn with_operands<T: Real, K: PairKernel<T>, R>(
     kernel: &K,
     at: &HeadAt<T>,

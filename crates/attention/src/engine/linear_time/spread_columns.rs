@@ -167,7 +167,8 @@ impl<T: Real> Columns<T> {
         read
     }
 
-    /// With y, what to add the gradient to, transposed.
+    /// What each row makes of the moments. Given y and the transposed gradient of the rows, the walk adds to that
+    /// gradient too.
     fn walk(&self, moments: &[T], values: usize, mut pull: Option<(&[T], &mut [T])>) -> Buffer<T> {
         let rows = self.len();
         let mut read = self.buffers.filled(values * rows, T::zero());

@@ -19,7 +19,7 @@ pub(crate) enum Order {
 const WIDE: usize = 16;
 
 impl Order {
-    /// For many rows with values of some width.
+    /// The order that is faster for many rows with values of some width.
     pub(super) fn for_values(width: usize) -> Self {
         if width < WIDE {
             Self::Columns
@@ -75,6 +75,12 @@ pub(crate) enum Squares<T> {
 
 /// Rows as factors of a kernel that is an inner product of finitely many features: sums over keys can
 /// be taken before any query is known.
+///
+/// [`Squares`] is the one implementor with values: kernels without features name [`NoRank`], and random features have an
+/// [engine](crate::engine::random_features) of their own. The trait says what the engine calls; it is not all that another
+/// kernel of finite rank would need. The engine also asks a score for the scale and the floor of a square
+/// ([`Score::square_of`](crate::score::Score::square_of)), and the choice of a [`Form`](crate::Form) goes by
+/// [`LinearForm`](crate::score::LinearForm).
 pub(crate) trait FiniteRank<T: Real>: Sized + Send {
     /// No rows; later $x = $ `scale` times rows of `width` numbers.
     fn new(order: Order, buffers: &Buffers<T>, width: usize, scale: T) -> Self;

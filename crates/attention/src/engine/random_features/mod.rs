@@ -3,6 +3,11 @@
 //! Nothing is added to a normaliser or a feature: the output of a row is the exact quotient of two sums over
 //! features. Whatever is subtracted from the exponents cancels: for queries the row's largest, for keys the
 //! largest of each feature among those that the row sees ([`Sums`]).
+//!
+//! Random features have an engine of their own and do not implement [`FiniteRank`](super::FiniteRank). The sums of that
+//! trait have one reference for all features of a key, the key's exponent, and the engine adds a floor to them. Random
+//! features are exponentials of different sizes: each has a reference of its own, and perhaps a sign. The two engines
+//! share the order in which blocks are summed up and read, the [scan], but neither sums nor weights of pairs ([`Pairs`]).
 
 mod block;
 mod decode;

@@ -298,7 +298,7 @@ fn pull_keys<T: Real, H: Scanned<T>>(
     task
 }
 
-/// From what the queries of a part's span read to what those of the next do.
+/// Takes the sums that the queries of a part's span read to those that the queries of the next span read.
 fn step<T: Real, H: Scanned<T>>(
     head: &H,
     task: &mut H::Task,

@@ -215,6 +215,10 @@ pub(crate) fn state_is_as_claimed(case: &Case<f64>) {
 }
 
 /// What one example gives does not depend on the others, to the bit, but for a penalty of the batch.
+///
+/// Numbers do not tell a divergence of each example from a loss of each example. The property takes the penalty of a
+/// mechanism that draws in every pass for a divergence, and that of any other for a loss: a mechanism of which this is
+/// not so needs another way to tell the two apart here.
 pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
     let mut other = example.clone();
@@ -229,7 +233,6 @@ pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
         let is_zero = |x: &Array1<f64>| x.iter().all(|&x| x == 0.0);
         let found = match one.penalty[0] == other.penalty[0] {
             _ if is_zero(&one.penalty) => Penalty::None,
-            // A divergence is that of a distribution of which every pass draws; without draws there is none.
             true if case.is_latent() => Penalty::PerExample,
             true => Penalty::LossPerExample,
             false => Penalty::PerBatch,

@@ -7,7 +7,7 @@ use bochner_attention::{
     RbfOnly, Settings, Softmax, Stream, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
-use ndarray::{Array3, Array4, ArrayView4, s};
+use ndarray::{Array3, Array4, ArrayView4};
 
 #[test]
 fn settings_out_of_range() {
@@ -246,15 +246,29 @@ fn settings_of_plain_attention() {
     }
     let got = squared(&Array3::ones((HEADS, 2, WIDTH + 1)), 0.0);
     assert!(names(&got, "spectral points w"));
-    let sets = Array4::<f64>::ones((BATCH + 1, HEADS, 2, WIDTH));
-    let points = Points::Stationary { w: sets.view() };
-    let own = Settings::squared(points, 0.0, &mask);
-    for (batch, allowed) in [(BATCH, "1 or 2"), (1, "1")] {
-        let x = x.slice(s![..batch, .., .., ..]);
-        let error = attend(x, x, x, &own).unwrap_err().to_string();
-        let (got, allowed) = (BATCH + 1, format!("{allowed} for a batch of {batch}"));
-        let want = format!("`sets of spectral points w` is {got}, but must be {allowed}");
-        assert_eq!(error, want);
+    let attended = |sets: usize, batch: usize| {
+        let x = Array4::<f64>::ones((batch, HEADS, 3, WIDTH));
+        let sets = Array4::<f64>::ones((sets, HEADS, 2, WIDTH));
+        let points = Points::Stationary { w: sets.view() };
+        let settings = Settings::squared(points, 0.0, &mask);
+        attend(x.view(), x.view(), x.view(), &settings).map(drop)
+    };
+    for batch in [1, 2, 4] {
+        for sets in 1..=batch + 1 {
+            let got = attended(sets, batch);
+            if [1, batch].contains(&sets) {
+                assert!(got.is_ok(), "{sets} sets for a batch of {batch}");
+                continue;
+            }
+            let allowed = if batch == 1 {
+                "1".to_owned()
+            } else {
+                format!("1 or {batch}")
+            };
+            let allowed = format!("{allowed} for a batch of {batch}");
+            let want = format!("`sets of spectral points w` is {sets}, but must be {allowed}");
+            assert_eq!(got.unwrap_err().to_string(), want);
+        }
     }
     let got = squared(&Array3::ones((HEADS, 0, WIDTH)), 0.0);
     assert!(names(&got, "spectral points"));

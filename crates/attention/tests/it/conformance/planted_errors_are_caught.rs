@@ -22,8 +22,9 @@ use crate::conformance::the_future_does_not_matter::{
 };
 use crate::conformance::weights_are_distributions::rows_sum_as_claimed;
 use bochner_attention::{
-    Card, Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Preset, Primal, PrimalReduction,
-    RbfOnly, Rows, Softmax, Stream, Streams, Support, Symmetry, Variant, find,
+    Card, Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Performer, Preset, Primal,
+    PrimalReduction, RandomFeatureMap, RbfOnly, Rows, Softmax, Stream, Streams, Support, Symmetry,
+    Variant, find,
 };
 use ndarray::{Array2, Array4, Axis};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -194,6 +195,17 @@ fn by_example() -> Primal {
     }
 }
 
+/// Attention whose weights are of either sign; so many features hardly cancel.
+fn trigonometric() -> Variant {
+    let features = RandomFeatureMap::Trigonometric;
+    let performer = Performer {
+        features,
+        points: 64,
+        ..Performer::default()
+    };
+    performer.into()
+}
+
 /// Cards that claim too much, and cards that claim too little.
 #[test]
 fn a_card_that_lies_is_caught() {
@@ -221,8 +233,22 @@ fn a_card_that_lies_is_caught() {
     average(state_is_as_claimed, |c| c.constant_state = Support::Yes);
     direct(state_is_as_claimed, |c| c.constant_state = NO);
     direct(weights_are_shown_as_claimed, |c| c.weights = NO);
+    let of = |property, variant, lie| lies(property, lying_of(variant, lie));
     direct(rows_sum_as_claimed, |c| c.rows = Rows::HalfToOne);
+    direct(rows_sum_as_claimed, |c| c.rows = Rows::OneOfEitherSign);
+    direct(rows_sum_as_claimed, |c| c.rows = Rows::Free);
     average(rows_sum_as_claimed, |c| c.rows = Rows::One);
+    average(rows_sum_as_claimed, |c| c.rows = Rows::OneOfEitherSign);
+    average(rows_sum_as_claimed, |c| c.rows = Rows::Free);
+    of(rows_sum_as_claimed, trigonometric(), |c| {
+        c.rows = Rows::One;
+    });
+    of(rows_sum_as_claimed, trigonometric(), |c| {
+        c.rows = Rows::Free;
+    });
+    of(rows_sum_as_claimed, by_example().into(), |c| {
+        c.rows = Rows::One;
+    });
     direct(symmetry_is_as_claimed, |c| c.symmetry = Symmetry::None);
     average(symmetry_is_as_claimed, |c| c.symmetry = Symmetry::None);
     average(symmetry_is_as_claimed, |c| {
@@ -231,12 +257,14 @@ fn a_card_that_lies_is_caught() {
     let together = |c: &mut Card| c.symmetry = Symmetry::JointPermutations;
     direct(symmetry_is_as_claimed, together);
     average(symmetry_is_as_claimed, together);
+    average(symmetry_is_as_claimed, |c| {
+        c.symmetry = Symmetry::CyclicShiftsOfValues;
+    });
     direct(draws_are_as_claimed, |c| c.draws = Draws::InTraining);
     direct(draws_are_as_claimed, |c| c.draws = Draws::InEveryPass);
     direct(penalty_is_as_claimed, |c| c.penalty = Penalty::PerBatch);
     average(penalty_is_as_claimed, |c| c.penalty = Penalty::None);
     average(penalty_is_as_claimed, |c| c.penalty = Penalty::PerExample);
-    let of = |property, variant, lie| lies(property, lying_of(variant, lie));
     let mikan = || Mikan::default().into();
     let primal = || by_example().into();
     of(penalty_is_as_claimed, mikan(), |c| {
@@ -300,4 +328,5 @@ fn without_an_error_every_property_holds() {
         shapes_are_as_claimed(&case);
     }
     shared_keys_are_as_claimed(&lying_of(averaged_key(), |_| ()));
+    rows_sum_as_claimed(&lying_of(trigonometric(), |_| ()));
 }

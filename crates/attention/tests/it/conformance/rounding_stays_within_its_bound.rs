@@ -1,4 +1,4 @@
-//! What [`Form::LinearTime`] says of its error.
+//! What [`Form::Automatic`] and [`Form::LinearTime`] say of their errors.
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
@@ -26,8 +26,8 @@ fn near_zeros(spread: f64, length: usize) -> Example<f64> {
     }
 }
 
-/// Outputs, and the gradients of the queries.
-fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<f64>; 2] {
+/// Outputs, and the gradients of queries, keys and values for a cotangent that is the values.
+fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<f64>; 4] {
     let cast = |x: &Array4<f64>| x.mapv(T::of);
     let (q, k, v) = (cast(&example.q), cast(&example.k), cast(&example.v));
     let w = Array4::ones((1, 1, 1, 1));
@@ -43,14 +43,15 @@ fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<
     };
     let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
     let gradients = attend_vjp(&attended, v.view()).unwrap();
-    [attended.output, gradients.q].map(|x| x.mapv(T::as_f64))
+    let (q, k, v) = (gradients.q, gradients.k, gradients.v);
+    [attended.output, q, k, v].map(|x| x.mapv(T::as_f64))
 }
 
 /// The error of each form in `f32`, relative to the largest value.
 fn errors(example: &Example<f64>) -> [f64; 2] {
-    let [want, _] = results::<f64>(example, Form::Quadratic, &Mask::none());
+    let [want, ..] = results::<f64>(example, Form::Quadratic, &Mask::none());
     [Form::Quadratic, Form::LinearTime].map(|form| {
-        let [got, _] = results::<f32>(example, form, &Mask::none());
+        let [got, ..] = results::<f32>(example, form, &Mask::none());
         largest(&(got - &want)) / largest(&example.v)
     })
 }
@@ -90,6 +91,39 @@ fn unasked_no_accuracy_is_given_up() {
             let [got, want] =
                 [Form::Automatic, kept].map(|form| results::<f32>(&example, form, &mask));
             assert_eq!(got, want, "{spread:e}, {mask:?}");
+        }
+    }
+}
+
+/// The similarity of the queries lies on either side of the 1/64 from which on the linear-time form is kept unasked.
+#[test]
+fn unasked_gradients_are_within_the_stated_bound() {
+    let share = 1.0 / 64.0;
+    for (spread, kept) in [(0.11, Form::Quadratic), (0.14, Form::LinearTime)] {
+        let mut example = near_zeros(spread, LENGTH);
+        example.q.mapv_inplace(|q| 0.3 + (q - 0.3) / 16.0);
+        let similarity = |q: f64| {
+            let squares = example.k.iter().map(|k| (q - k).cos().powi(2));
+            squares.sum::<f64>() / LENGTH as f64
+        };
+        let least = example.q.iter().copied().map(similarity);
+        let least = least.fold(1.0, f64::min) / share;
+        assert!((0.7..1.3).contains(&least), "{spread}: {least}");
+        assert_eq!(least > 1.0, kept == Form::LinearTime, "{spread}: {least}");
+
+        let mask = Mask::none();
+        let [got, of_kept] =
+            [Form::Automatic, kept].map(|form| results::<f32>(&example, form, &mask));
+        assert_eq!(got, of_kept, "{spread}");
+        let want = results::<f64>(&example, Form::Quadratic, &mask);
+        // The cotangent is the values, the frequency 1.
+        let (value, epsilon) = (largest(&example.v), f64::from(f32::EPSILON));
+        let through_weights = epsilon / share.powf(1.5) * value * value;
+        let direct = epsilon / share * value;
+        let bounds = [direct, through_weights, through_weights, direct];
+        for (i, bound) in bounds.into_iter().enumerate() {
+            let off = largest(&(&got[i] - &want[i]));
+            assert!(off < bound, "{spread}, result {i}: {off:e} of {bound:e}");
         }
     }
 }

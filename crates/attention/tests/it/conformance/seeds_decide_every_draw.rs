@@ -1,6 +1,7 @@
 use crate::conformance::common::*;
 use bochner_attention::{Draws, Mask, Pass};
 use bochner_numerics::Seed;
+use bochner_ops::Mode;
 
 #[test]
 fn the_same_seed_gives_the_same_result() {
@@ -47,6 +48,17 @@ pub(crate) fn draws_are_as_claimed(case: &Case<f64>) {
 #[test]
 fn another_seed_gives_another_draw() {
     cases().iter().for_each(draws_are_as_claimed);
+}
+
+/// A pass of training stays one without dropout on the weights: the model's other layers have rates of their own.
+#[test]
+fn the_mode_of_other_layers_is_that_of_the_pass() {
+    let seed = Seed::new(3);
+    for dropout in [0.0, 0.3] {
+        let pass = Pass::Training { seed, dropout };
+        assert_eq!(Mode::from(pass), Mode::Training(seed));
+    }
+    assert_eq!(Mode::from(Pass::Evaluation { seed }), Mode::Evaluation);
 }
 
 #[test]

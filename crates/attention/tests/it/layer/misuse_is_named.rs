@@ -1,6 +1,6 @@
 use crate::names;
 use bochner_attention::{
-    Error, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Variant,
+    Cat, Error, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Primal, Variant,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use dfdx::prelude::*;
@@ -126,6 +126,32 @@ fn widths() {
         &mut rng,
     );
     assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
+}
+
+/// CAT has no keys, Primal-Attention no values and slices of the input, whose widths are the layer's.
+#[test]
+fn widths_of_what_a_mechanism_does_not_ask_for() {
+    let (cat, primal) = (Cat::default(), Primal::default());
+    let of = |variant: Variant, key_width, value_width| MultiHeadConfig {
+        key_width,
+        value_width,
+        ..config(2, variant)
+    };
+    for (config, says) in [
+        (of(cat.clone().into(), Some(3), None), "does not ask for"),
+        (of(cat.clone().into(), Some(3), Some(3)), "does not ask for"),
+        (of(primal.clone().into(), None, Some(3)), "does not ask for"),
+        (
+            of(primal.clone().into(), Some(2), None),
+            "the layer's input",
+        ),
+    ] {
+        let got = refused(6, config);
+        let named = matches!(got, Error::Unsupported { what, .. } if what.contains(says));
+        assert!(named, "{got}");
+    }
+    assert!(build::<usize>(6, of(cat.into(), None, Some(5))).is_ok());
+    assert!(build::<usize>(6, of(primal.into(), Some(3), None)).is_ok());
 }
 
 #[test]

@@ -44,6 +44,13 @@ fn what_does_not_fit_is_refused() {
         })
     ));
 
+    // A source may have a token at every position, and a target at every one but that of its mark.
+    let full = pair(vec![4; LONGEST], vec![4; LONGEST - 1]);
+    let mut full = trainer(&config(softmax(), 8), full).unwrap();
+    full.epoch().unwrap();
+    let found = full.translate(&[vec![4; LONGEST]], &beam(2)).unwrap();
+    assert!(found[0].is_ok());
+
     let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
     let sources = [vec![4, 5]];
     assert!(matches!(

@@ -6,6 +6,7 @@ use crate::check::sentences::generated;
 use crate::store::{Artefacts, Heads, Spread};
 use crate::suites::figure2::check_row;
 use crate::trial::nodes::heads::{DEVIATION, GROWTH, KEPT_SIZE, REJECTED};
+use crate::trial::translation::{Place, Trace};
 use bochner_datasets::sentences::Sentence;
 use bochner_datasets::{Protocol, SentenceData, SentenceSet};
 use std::collections::BTreeMap;
@@ -323,6 +324,31 @@ fn figure_2_is_drawn_from_artefacts_of_the_sentences_fold_and_its_weights_are_a_
             .any(|line| line.starts_with("MIKAN,released,8,2,8,"))
     );
     assert_eq!(files["figure2-ikan-paper.svg"].matches("head ").count(), 4);
+}
+
+#[test]
+fn figure_3_is_drawn_of_every_set_and_of_both_attentions() {
+    let plan = plan(&TRANSLATION, Scale::Paper);
+    let trace = Trace {
+        similarity: vec![vec![-0.5, -1.0]; 6],
+        magnitude: vec![vec![0.5, 1.0]; 6],
+        key_magnitude: vec![vec![0.25, 0.5]; 6],
+    };
+    let names = Place::ALL
+        .into_iter()
+        .flat_map(|place| [0, 1].map(|epoch| place.trace(epoch)));
+    let artefacts = names.fold(Artefacts::default(), |all, name| all.with(&name, &trace));
+    let (files, _) = files(&TRANSLATION, &plan, &|_| artefacts.clone());
+    let sets = plan.sets();
+    assert_eq!(sets, ["Multi30k", "IWSLT14-28k", "IWSLT14"]);
+    for title in sets {
+        let set = TRANSLATION.card().set(title).unwrap();
+        for place in Place::ALL {
+            let svg = &files[&format!("figure3-{}-{}.svg", set.name, place.name())];
+            // Similarity and magnitude of three models after two epochs.
+            assert_eq!(svg.matches("<polyline").count(), 2 * 3 * 2, "{title}");
+        }
+    }
 }
 
 #[test]

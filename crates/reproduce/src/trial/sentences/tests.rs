@@ -7,6 +7,7 @@ use crate::suites::tests::plan;
 use crate::{Scale, Settings};
 use bochner_datasets::sentences::Sentence;
 use bochner_datasets::{Protocol, SentenceSet};
+use bochner_numerics::check::Tolerance;
 
 fn corpus_of(sentences: Vec<Sentence>) -> Corpus {
     let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, vec![sentences]).unwrap();
@@ -155,6 +156,33 @@ fn settings_of_another_suite_are_refused_with_the_unit_named() {
             .to_string()
             .contains("no such split")
     );
+}
+
+#[test]
+fn heads_differ_on_a_padded_sentence_as_they_do_on_the_sentence_alone() {
+    let (corpus, unit) = (corpus_of(generated(120)), unit("MIKAN"));
+    let whole = corpus.split(&unit).unwrap();
+    let alone = whole.test.iter().map(|&row| Split {
+        test: vec![row],
+        ..whole.clone()
+    });
+    let alone: Vec<Split> = alone.collect();
+    let settings = unit.settings.read().unwrap();
+    let mut classifier = Classifier::new(unit.clone(), settings, &corpus, whole).unwrap();
+    // No sentence is looked at but for the measures.
+    let nowhere = corpus.words.len();
+    let mut measures = |split| {
+        classifier.split = split;
+        let found = classifier.look(nowhere).unwrap().measures;
+        [DIVERSITY, SPREAD].map(|name| found[name])
+    };
+    let together = measures(whole);
+    let each: Vec<[f64; 2]> = alone.iter().map(measures).collect();
+    for (at, got) in together.into_iter().enumerate() {
+        let want = each.iter().map(|of| of[at]).sum::<f64>() / each.len() as f64;
+        let bound = Tolerance::outputs::<f32>().bound([want]);
+        assert!((got - want).abs() < bound, "{got}, but {want} alone");
+    }
 }
 
 /// A corpus of these labelled texts alone, and the unit of naive Bayes on its split.
