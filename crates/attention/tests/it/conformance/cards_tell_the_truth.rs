@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Bias, Card, Cotangents, DecoderSize, Draws, Error, Form, Mask, Penalty, Rows, Support, Variant,
-    registry,
+    Bias, Card, Cotangents, DecoderSize, Draws, Error, Form, Mask, Masks, Penalty, Rows, Support,
+    Variant, registry,
 };
 use bochner_numerics::check::largest;
 use bochner_numerics::{Tolerance, finite_difference, relative_error};
@@ -303,19 +303,28 @@ fn every_card_is_filled_in() {
 fn table() -> String {
     let yes = |yes: bool| if yes { "yes" } else { "" };
     let mut table = String::from(
-        "| name | is | causal | linear time | draws | penalty | from |\n|---|---|---|---|---|---|---|\n",
+        "| name | is | causal | linear time | draws | penalty | takes no | from |\n|---|---|---|---|---|---|---|---|\n",
     );
     for card in registry().iter().map(|variant| variant.card()) {
         let Card {
             name, title, paper, ..
         } = card;
         let equation = card.equation.map(|equation| format!(", {equation}"));
+        let taken = [
+            ("mask but lengths", card.masks == Masks::Any),
+            ("keys of another sequence", card.cross.is_yes()),
+            ("shared keys", card.shared_keys.is_yes()),
+            ("bias", card.bias.is_yes()),
+        ];
+        let missing = taken.iter().filter(|(_, is_taken)| !is_taken);
+        let missing: Vec<&str> = missing.map(|(what, _)| *what).collect();
         table += &format!(
-            "| `{name}` | {title} | {} | {} | {} | {} | {paper}{} |\n",
+            "| `{name}` | {title} | {} | {} | {} | {} | {} | {paper}{} |\n",
             yes(card.causal.is_yes()),
             yes(card.linear_form.is_yes()),
             yes(card.draws != Draws::Nothing),
             yes(card.penalty != Penalty::None),
+            missing.join(", "),
             equation.unwrap_or_default(),
         );
     }

