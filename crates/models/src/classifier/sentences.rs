@@ -94,7 +94,7 @@ impl SentenceClassifier {
     /// Its batches have the default settings.
     ///
     /// # Errors
-    /// Those of [`TextClassifierConfig::expect`] for a vocabulary that the model was not made for.
+    /// The errors of [`TextClassifierConfig::expect`] for a vocabulary that the model was not made for.
     pub fn new(
         model: TextClassifier<f32>,
         vocabulary: Vocabulary,

@@ -170,6 +170,7 @@ fn attention_between_datapoints() {
         ("epsilon", json!(-1.0)),
     ];
     check(&model, &changes);
+    check(&Column::Class(3), &[("class", json!(0))]);
 }
 
 #[test]
@@ -187,6 +188,7 @@ fn next_events() {
         encoder,
         time: vec![sense],
     };
+    check(&sense, &[("bochner/periods", json!([0.0, 1.0]))]);
     check(
         &config,
         &[("kinds", json!(0)), ("encoder/layers", json!(0))],
