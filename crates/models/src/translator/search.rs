@@ -21,8 +21,12 @@ pub struct Translation {
     pub log_prob: f64,
 }
 
-/// Hypotheses of all sentences that are translated at a time, about.
-const HYPOTHESES: usize = 128;
+/// Hypotheses of all sentences that take their steps together, about.
+const HYPOTHESES: usize = 160;
+
+/// Sentences that take their steps together, at most: enough rows for products at their speed, and several batches
+/// for the threads.
+const SENTENCES: usize = 32;
 
 /// The best translation that a search has found.
 fn best(search: BeamSearch<'_>) -> Result<Translation, Error> {
@@ -78,17 +82,21 @@ impl<E: Element> Translator<E> {
         let mut order: Vec<usize> = (0..sources.len()).collect();
         order.retain(|&at| translations[at].is_ok());
         order.sort_by_key(|&at| sources[at].len());
-        let together = (HYPOTHESES / beam.beam).max(1);
+        let together = (HYPOTHESES / beam.beam).clamp(1, SENTENCES);
         let packed = Packed {
             decoder: self.decoder.packed()?,
             table: self.embedding.packed_logits(),
             numbers: Buffers::default(),
         };
-        for batch in order.chunks(together) {
-            let read: Vec<Vec<usize>> = batch.iter().map(|&at| sources[at].clone()).collect();
-            let translated = || self.translate_batch(&packed, &read, beam, pass);
-            let found = parallel::awake(translated)?;
-            for (&at, translation) in batch.iter().zip(found) {
+        // A batch is one thread's work, which has nothing to wait for, as long as there are enough of them.
+        let batches: Vec<&[usize]> = order.chunks(together).collect();
+        let translated = |i: usize| {
+            let read: Vec<Vec<usize>> = batches[i].iter().map(|&at| sources[at].clone()).collect();
+            self.translate_batch(&packed, &read, beam, pass)
+        };
+        let found = parallel::awake(|| parallel::map(batches.len(), translated));
+        for (batch, found) in batches.iter().zip(found) {
+            for (&at, translation) in batch.iter().zip(found?) {
                 translations[at] = translation;
             }
         }
