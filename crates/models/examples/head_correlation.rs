@@ -6,9 +6,9 @@
 
 use bochner_attention::Mikan;
 use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
+use bochner_models::ndarray::{Array2, Array3};
 use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
-use ndarray::{Array2, Array3};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -24,7 +24,7 @@
 //! use bochner_attention::Mikan;
 //! use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
 //! use bochner_numerics::Seed;
-//! use ndarray::Array2;
+//! use bochner_models::ndarray::Array2;
 //!
 //! let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f32 / 15.0 - 1.0);
 //! let y = x.column(0).mapv(|x| x * x);

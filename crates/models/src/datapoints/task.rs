@@ -107,13 +107,14 @@ pub struct Task {
 /// A non-parametric Transformer in training, with its tables, optimiser and random stream.
 ///
 /// The objective of a table is $(1 - \lambda)$ times the mean error of the hidden targets plus $\lambda$ times that of the
-/// hidden features: squared errors of numbers and cross-entropies of classes, each group over its number of cells.
+/// hidden features: squared errors of numbers and cross-entropies of classes, each group over its number of cells. Where no
+/// feature is hidden $\lambda$ is 0, and where no target is hidden that group adds nothing.
 ///
 /// ```
 /// use bochner_models::datapoints::{Between, Column, Example, Masking, NptConfig, Table, Task, Trainer};
 /// use bochner_models::training::TrainingConfig;
 /// use bochner_numerics::Seed;
-/// use ndarray::{Array2, arr2};
+/// use bochner_models::ndarray::{Array2, arr2};
 ///
 /// // Rows of a number and its class; the class of the last row is hidden, and wanted.
 /// let values = arr2(&[[-1.0, 0.0], [2.0, 1.0], [1.0, 1.0], [-2.0, 0.0], [1.5, 0.0]]);
@@ -381,3 +382,6 @@ impl Trainer {
         Pass::Evaluation { seed }
     }
 }
+
+#[cfg(test)]
+mod tests;

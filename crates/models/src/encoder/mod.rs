@@ -46,7 +46,7 @@ impl EncoderConfig {
 /// use bochner_attention::{IkanDirect, Mask, Pass};
 /// use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_models::dfdx::prelude::*;
 ///
 /// let layer = EncoderLayerConfig {
 ///     width: 8,

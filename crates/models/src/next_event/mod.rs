@@ -131,8 +131,8 @@ impl NextEventConfig {
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_models::next_event::{NextEvent, NextEventConfig, TimeSense};
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
-/// use ndarray::array;
+/// use bochner_models::dfdx::prelude::*;
+/// use bochner_models::ndarray::array;
 ///
 /// let layer = EncoderLayerConfig {
 ///     width: 16,

@@ -26,7 +26,7 @@ use ndarray::{Array1, Axis};
 /// use bochner_attention::Softmax;
 /// use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
 /// use bochner_numerics::Seed;
-/// use ndarray::{Array1, Array2};
+/// use bochner_models::ndarray::{Array1, Array2};
 ///
 /// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
 /// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());

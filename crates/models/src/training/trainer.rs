@@ -74,7 +74,7 @@ impl<T: Task> Trainer<T> {
     /// use bochner_attention::Softmax;
     /// use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
     /// use bochner_numerics::Seed;
-    /// use ndarray::Array2;
+    /// use bochner_models::ndarray::Array2;
     ///
     /// let task = |slope: f32| {
     ///     let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);

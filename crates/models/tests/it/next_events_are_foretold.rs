@@ -195,6 +195,60 @@ fn last_events_are_those_of_each_sequence() {
     assert!((seen.all.cross_entropy - sums.sum::<f64>() / 6.0).abs() < 1e-5);
 }
 
+/// Beside an event stands its own time and not that of the next one, which nobody knows yet.
+#[test]
+fn a_trainer_reads_no_time_before_its_event() {
+    let trainer = trainer(&[BOCHNER], sequences(20));
+    let logits = |times: [f64; 4]| {
+        let own = Events {
+            kinds: vec![0, 1, 2, 3],
+            times: times.to_vec(),
+        };
+        trainer.predict(&[own]).unwrap().remove(0)
+    };
+    let times = [0.0, 1.0, 3.0, 7.0];
+    let before = logits(times);
+    for place in 0..4 {
+        let mut other = times;
+        other[place] += 0.5;
+        let after = logits(other);
+        let rows = before.rows().into_iter().zip(after.rows());
+        let moved: Vec<bool> = rows.map(|(one, other)| one != other).collect();
+        assert_eq!(moved, [0, 1, 2].map(|row| row >= place), "place {place}");
+    }
+}
+
+#[test]
+fn the_last_event_is_foretold_from_all_before_it() {
+    let events = |kinds: &[usize]| Events {
+        kinds: kinds.to_vec(),
+        times: (0..kinds.len()).map(|t| t as f64).collect(),
+    };
+    let trainer = trainer(&[BOCHNER], sequences(20));
+    let all = [events(&[0, 1, 2, 3]), events(&[1, 2]), events(&[3, 3, 0])];
+    let logits = trainer.predict(&all).unwrap();
+    let by_hand = all.iter().zip(&logits).map(|(own, logits)| {
+        let (last, read) = (own.kinds[own.kinds.len() - 1], own.kinds.len() - 1);
+        let row = logits.row(read - 1).mapv(f64::from);
+        row.iter().map(|x| x.exp()).sum::<f64>().ln() - row[last]
+    });
+    let mean = by_hand.sum::<f64>() / 3.0;
+    let seen = trainer.assess(&all).unwrap().last.cross_entropy;
+    assert!((seen - mean).abs() < 1e-5, "{seen} {mean}");
+}
+
+#[test]
+fn a_checkpoint_of_other_times_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("checkpoint");
+    let start = |sequences| trainer(&[BOCHNER], sequences);
+    start(sequences(20)).save(&path).unwrap();
+    assert!(start(sequences(20)).resume(&path).is_ok());
+    let mut others = sequences(20);
+    others[3].times[2] += 0.25;
+    assert!(start(others).resume(&path).is_err());
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let task = |kinds: &[usize], times: &[f64]| {

@@ -213,6 +213,31 @@ fn training_with_masks_resumes_with_the_same_bits() {
     assert_ne!(a, b);
 }
 
+#[test]
+fn a_checkpoint_of_other_tables_or_masks_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trainer.safetensors");
+    let start = |value: f32, masking| trainer(&config(), vec![([2, 2], value)], masking);
+    start(0.5, masking()).save(&path).unwrap();
+    assert!(start(0.5, masking()).resume(&path).is_ok());
+    assert!(start(0.6, masking()).resume(&path).is_err());
+    let changes: [fn(&mut Masking); 5] = [
+        |masking| masking.targets = vec![0],
+        |masking| masking.target_rate = 0.4,
+        |masking| masking.feature_rate = 0.2,
+        |masking| masking.feature_weight = 0.7,
+        |masking| masking.steps = 9,
+    ];
+    for change in changes {
+        let mut others = masking();
+        change(&mut others);
+        assert!(
+            start(0.5, others.clone()).resume(&path).is_err(),
+            "{others:?}"
+        );
+    }
+}
+
 /// What a mechanism draws for the trainer's predictions, it draws from the seed that the trainer names.
 #[test]
 fn a_trainer_evaluates_with_its_own_seed() {

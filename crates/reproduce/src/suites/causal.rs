@@ -229,7 +229,6 @@ fn recover(mut case: Case, hidden: usize) -> Result<Recovered, Error> {
         .between(observed)?;
     let oracle = Separation::new(&model.graph, observed, &[])?;
     let truth = CausalStructure::find(&oracle, None)?.graph;
-
     let watched = Watched {
         correlations: &correlations,
         exact: ZeroCorrelation::new(&correlations, ZERO)?,
@@ -253,6 +252,7 @@ fn recover(mut case: Case, hidden: usize) -> Result<Recovered, Error> {
 }
 
 /// What one graph showed with each number of samples.
+#[derive(Default)]
 struct FromSamples {
     search: [Agreement; SAMPLES.len()],
     /// Pairs that are joined where each node's samples are in an order of their own, and all pairs.
@@ -302,10 +302,7 @@ fn from_samples(mut case: Case) -> Result<FromSamples, Error> {
     let nodes = model.graph.nodes();
     let observed: Vec<usize> = (0..nodes).collect();
     let truth = CausalStructure::find(&Separation::new(&model.graph, &observed, &[])?, None)?.graph;
-    let mut seen = FromSamples {
-        search: Default::default(),
-        shuffled: [0; 2],
-    };
+    let mut seen = FromSamples::default();
     for (place, samples) in SAMPLES.into_iter().enumerate() {
         let values = case.normal(nodes, samples, 1.0);
         let correlations = model.correlations(ValueCovariance::OfValues(values.view()))?;
@@ -398,3 +395,6 @@ fn rejections(place: usize, samples: usize, given: usize) -> Result<(f64, f64), 
     };
     Ok((share(|trial| trial.0), share(|trial| trial.1)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,7 +181,7 @@ impl Suite for Datapoints {
             check::each(wrong, results, copies, |row| {
                 let followed = row.measures.get(FOLLOWED).copied().unwrap_or(f64::NAN);
                 let fits = if row.unit.variant == NPT {
-                    followed != 0.0
+                    followed.abs() > 0.0
                 } else {
                     followed == 0.0
                 };

@@ -366,30 +366,4 @@ fn look(layer: &Primal, parameters: &Parameters, batch: &Batch) -> Result<Look, 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_gradients_are_those_of_the_objective() {
-        let (mut case, layer) = (Case::new(2, 0), layer(0.1));
-        let centres = case.normal(CLASSES, WIDTH, 0.5);
-        let parameters = start(&mut case, &layer).unwrap();
-        let batch = batch(&mut case, &centres);
-        let found = pass(&layer, &parameters, &batch).unwrap().gradients;
-        for part in 0..4 {
-            let place = parameters[part].len() / 3;
-            let at = |step: f64| {
-                let mut moved = parameters.clone();
-                moved[part][place] += step;
-                pass(&layer, &moved, &batch).unwrap().loss
-            };
-            let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-            let error = (slope - found[part][place]).abs();
-            assert!(
-                error < 1e-6 * slope.abs().max(1e-3),
-                "{part}: {slope} {}",
-                found[part][place]
-            );
-        }
-    }
-}
+mod tests;

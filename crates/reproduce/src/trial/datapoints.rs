@@ -158,24 +158,7 @@ pub(crate) struct DrawnCopies;
 
 impl Source for DrawnCopies {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        let settings: NptSettings = unit.read_settings()?;
-        let Learnt::Copies(copies) = settings.learnt else {
-            return Err(failed(unit, &"its settings are those of a data set"));
-        };
-        let seed = Seed::new(unit.seed);
-        let examples = (0..copies.tables as u64).map(|i| {
-            let (values, wanted) = copies.draw(seed.child("training").nth(i));
-            Example::new(copies.table(values), wanted)
-        });
-        let trainer = examples
-            .collect::<Result<_, _>>()
-            .and_then(|examples| Task::new(examples, Masking::NONE))
-            .and_then(|task| trainer(&settings, &copies.config(&settings), task, seed));
-        Ok(Box::new(LookUp {
-            unit: unit.clone(),
-            copies,
-            trainer: trainer.map_err(|error| failed(unit, &error))?,
-        }))
+        Ok(Box::new(LookUp::start(unit)?))
     }
 }
 
@@ -194,6 +177,28 @@ struct LookUp {
 }
 
 impl LookUp {
+    /// Draws what the unit learns from.
+    fn start(unit: &Unit) -> Result<Self, Error> {
+        let settings: NptSettings = unit.read_settings()?;
+        let Learnt::Copies(copies) = settings.learnt else {
+            return Err(failed(unit, &"its settings are those of a data set"));
+        };
+        let seed = Seed::new(unit.seed);
+        let examples = (0..copies.tables as u64).map(|i| {
+            let (values, wanted) = copies.draw(seed.child("training").nth(i));
+            Example::new(copies.table(values), wanted)
+        });
+        let trainer = examples
+            .collect::<Result<_, _>>()
+            .and_then(|examples| Task::new(examples, Masking::NONE))
+            .and_then(|task| trainer(&settings, &copies.config(&settings), task, seed));
+        Ok(Self {
+            unit: unit.clone(),
+            copies,
+            trainer: trainer.map_err(|error| failed(unit, &error))?,
+        })
+    }
+
     /// The mean squared error over the tables of a part, over the variance of what was to be predicted.
     fn error(&self, part: &str, features: Features) -> Result<f64, Error> {
         let (mut apart, mut truths) = (0.0, Vec::new());

@@ -243,6 +243,8 @@ impl Trial for Next<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Preset, Scale, Settings};
+    use bochner_datasets::Protocol;
 
     fn settings() -> EventSettings {
         EventSettings {
@@ -290,5 +292,70 @@ mod tests {
             settings().events(&short, Clock::Time, Seed::new(1)).times,
             [0.0, 2.0]
         );
+    }
+
+    /// A model that has seen nothing but kind 0 come next names it always: how often that is right tells the parts apart.
+    #[test]
+    fn each_number_is_that_of_its_own_part() {
+        let kinds = [
+            [1, 0, 0, 0],
+            [0, 0, 0, 0],
+            [0, 0, 0, 0],
+            [0, 1, 1, 0],
+            [0, 0, 0, 1],
+            [0, 0, 1, 1],
+        ];
+        let sequence = |kinds: [usize; 4]| EventSequence {
+            kinds: kinds.to_vec(),
+            times: vec![0.0, 1.0, 2.0, 3.0],
+        };
+        let data = EventData {
+            names: ["always", "never"].map(str::to_owned).to_vec(),
+            sequences: kinds.map(sequence).to_vec(),
+            splits: vec![Split {
+                train: vec![0, 1],
+                validation: vec![2],
+                test: vec![3, 4, 5],
+            }],
+            provenance: Vec::new(),
+        };
+        let settings = EventSettings {
+            learning_rate: 2e-2,
+            ..settings()
+        };
+        let unit = Unit {
+            suite: "time".into(),
+            scale: Scale::Smoke,
+            set: "echoes".into(),
+            variant: "no time".into(),
+            preset: Preset::Paper,
+            protocol: Protocol::P10,
+            split: 0,
+            seed: 1,
+            repeat: 0,
+            settings: Settings::of(&settings),
+        };
+        let mut trial = data.start(&unit).unwrap();
+        let facts = trial.facts();
+        let rows = [facts.train_rows, facts.validation_rows, facts.test_rows];
+        assert_eq!(rows, [6, 3, 9]);
+        for _ in 0..200 {
+            trial.epoch().unwrap();
+        }
+        let seen = trial.evaluate().unwrap();
+        let found = trial.findings().unwrap().measures;
+        let [(name, last)] = seen.others[..] else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(name, LAST_EVENT);
+        for (got, want) in [
+            (seen.validation.unwrap(), 1.0),
+            (seen.test, 4.0 / 9.0),
+            (last, 1.0 / 3.0),
+            (found[MOST_FREQUENT], 1.0 / 3.0),
+            (found[MOVED], 0.0),
+        ] {
+            assert!((got - want).abs() < 1e-12, "{got} {want}");
+        }
     }
 }

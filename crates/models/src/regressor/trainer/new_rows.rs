@@ -27,7 +27,7 @@ impl Trainer {
     /// use bochner_attention::Softmax;
     /// use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
     /// use bochner_numerics::Seed;
-    /// use ndarray::{Array2, array};
+    /// use bochner_models::ndarray::{Array2, array};
     ///
     /// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
     /// let y = x.column(0).mapv(|x| (2.0 * x).sin());

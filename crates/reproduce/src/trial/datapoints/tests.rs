@@ -1,4 +1,5 @@
 use super::*;
+use crate::statistics::population_deviation;
 use crate::{Preset, Scale, Settings};
 use bochner_datasets::{Protocol, RegressionSet, Split, Table as Inputs};
 
@@ -18,6 +19,37 @@ fn settings() -> NptSettings {
     }
 }
 
+fn unit(settings: &NptSettings, seed: u64) -> Unit {
+    Unit {
+        suite: "datapoints".into(),
+        scale: Scale::Smoke,
+        set: "Housing".into(),
+        variant: "NPT".into(),
+        preset: Preset::Paper,
+        protocol: Protocol::P10,
+        split: 0,
+        seed,
+        repeat: 0,
+        settings: Settings::of(settings),
+    }
+}
+
+/// Twelve rows with these targets, the first eight of which are known.
+fn data(target: impl Fn(usize) -> f64) -> RegressionData {
+    let inputs = (0..12 * 2).map(|i| ((i * 37) % 11) as f64 / 5.0 - 1.0);
+    RegressionData {
+        set: RegressionSet::Housing,
+        inputs: Inputs::new(inputs.collect(), 2).unwrap(),
+        target: (0..12).map(target).collect(),
+        splits: vec![Split {
+            train: (0..8).collect(),
+            validation: vec![8, 9],
+            test: vec![10, 11],
+        }],
+        provenance: Vec::new(),
+    }
+}
+
 /// Which targets of a table are known when it is predicted from.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
@@ -29,19 +61,7 @@ enum Known {
 
 /// Losses of two epochs, and the predictions of all rows after them.
 fn trained(data: &RegressionData, known: Known) -> [Vec<f64>; 2] {
-    let unit = Unit {
-        suite: "datapoints".into(),
-        scale: Scale::Smoke,
-        set: "Housing".into(),
-        variant: "NPT".into(),
-        preset: Preset::Paper,
-        protocol: Protocol::P10,
-        split: 0,
-        seed: 1,
-        repeat: 0,
-        settings: Settings::of(&settings()),
-    };
-    let task = rows::Task::of(&unit, data).unwrap();
+    let task = rows::Task::of(&unit(&settings(), 1), data).unwrap();
     let mut trial = regression(task, &settings()).unwrap();
     let losses = (0..2).map(|_| trial.epoch().unwrap().loss).collect();
     if known == Known::All {
@@ -61,31 +81,120 @@ fn trained(data: &RegressionData, known: Known) -> [Vec<f64>; 2] {
 
 #[test]
 fn targets_that_are_held_out_change_no_prediction() {
-    let inputs = |rows: usize| {
-        let values = (0..rows * 2).map(|i| ((i * 37) % 11) as f64 / 5.0 - 1.0);
-        Inputs::new(values.collect(), 2).unwrap()
-    };
-    let data = |held_out: f64| {
-        let target = (0..12).map(|i| if i < 8 { i as f64 / 8.0 } else { held_out });
-        RegressionData {
-            set: RegressionSet::Housing,
-            inputs: inputs(12),
-            target: target.collect(),
-            splits: vec![Split {
-                train: (0..8).collect(),
-                validation: vec![8, 9],
-                test: vec![10, 11],
-            }],
-            provenance: Vec::new(),
-        }
-    };
-    let [one, other] = [0.3, -7.0].map(data);
+    let with = |held_out: f64| data(|i| if i < 8 { i as f64 / 8.0 } else { held_out });
+    let [one, other] = [0.3, -7.0].map(with);
     let hidden = [&one, &other].map(|data| trained(data, Known::OfTraining));
     assert_eq!(hidden[0], hidden[1]);
     assert_eq!(hidden[0][1].len(), 12);
     let leaked = [&one, &other].map(|data| trained(data, Known::All));
     let apart = |row: usize| (leaked[0][1][row] - leaked[1][1][row]).abs();
     assert!((8..12).all(|row| apart(row) > 1e-4), "{leaked:?}");
+}
+
+/// Four times the targets and two more are the same numbers once they are standardised.
+#[test]
+fn predictions_and_errors_are_in_the_unit_of_the_targets() {
+    let target = |i: usize| i as f64 / 8.0;
+    let both = [data(target), data(|i| 4.0 * target(i) + 2.0)];
+    let predicted = both.each_ref().map(|data| {
+        let task = rows::Task::of(&unit(&settings(), 1), data).unwrap();
+        let mut trial = regression(task, &settings()).unwrap();
+        trial.epoch().unwrap();
+        let (predicted, seen) = (trial.predictions().unwrap(), trial.evaluate().unwrap());
+        let root = |rows: [usize; 2]| {
+            let squares = rows.map(|i| (predicted[i] - data.target[i]).powi(2));
+            (squares.iter().sum::<f64>() / 2.0).sqrt()
+        };
+        assert!((seen.validation.unwrap() - root([8, 9])).abs() < 1e-12);
+        assert!((seen.test - root([10, 11])).abs() < 1e-12);
+        predicted
+    });
+    for (one, other) in predicted[0].iter().zip(&predicted[1]) {
+        assert!((4.0 * one + 2.0 - other).abs() < 1e-9, "{one} {other}");
+    }
+}
+
+/// A model of tables of copies before its first epoch.
+fn look_up(seed: u64) -> LookUp {
+    let copies = Copies {
+        tables: 16,
+        pairs: 5,
+        features: 3,
+        added: 1.0,
+    };
+    let settings = NptSettings {
+        learnt: Learnt::Copies(copies),
+        ..settings()
+    };
+    LookUp::start(&unit(&settings, seed)).unwrap()
+}
+
+#[test]
+fn no_table_of_training_validation_and_test_is_another_one() {
+    let trial = look_up(1);
+    let learnt = (0..16).map(|number| {
+        let (values, wanted) = trial.drawn("training", number);
+        Example::new(trial.copies.table(values), wanted).unwrap()
+    });
+    let learnt = Task::new(learnt.collect(), Masking::NONE).unwrap();
+    assert_eq!(*trial.trainer.task(), learnt);
+    let mut tables: Vec<Array2<f32>> = Vec::new();
+    for part in ["training", "validation", "test"] {
+        for number in 0..16 {
+            let (values, _) = trial.drawn(part, number);
+            assert!(!tables.contains(&values), "{part}, {number}");
+            tables.push(values);
+        }
+    }
+}
+
+#[test]
+fn errors_and_moves_are_those_of_hidden_targets_in_the_part_that_they_name() {
+    for seed in 0..6 {
+        let trial = look_up(seed);
+        let predicted = |values: Array2<f32>| -> Vec<f64> {
+            let predicted = trial.predict(&trial.copies.table(values)).unwrap();
+            predicted.into_iter().map(f64::from).collect()
+        };
+        let error = |part: &str, rotated: bool| {
+            let (mut squares, mut truths) = (Vec::new(), Vec::new());
+            for number in 0..2 {
+                let (mut values, wanted) = trial.drawn(part, number);
+                if rotated {
+                    trial.copies.rotate(&mut values);
+                }
+                let predicted = predicted(values);
+                for ([row, _], truth) in wanted {
+                    squares.push((predicted[row] - f64::from(truth)).powi(2));
+                    truths.push(f64::from(truth));
+                }
+            }
+            let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+            mean / population_deviation(&truths).unwrap().powi(2)
+        };
+        let (mut followed, mut moved) = (0.0, 0.0);
+        for number in 0..2 {
+            let (values, _) = trial.drawn("test", number);
+            let mut shifted = values.clone();
+            shifted[[0, 3]] += SHIFT;
+            let (before, after) = (predicted(values), predicted(shifted));
+            let of = |row: usize| (after[row] - before[row]) / f64::from(SHIFT);
+            followed += of(1) / 2.0;
+            moved += [3, 5, 7, 9].map(|row| of(row).abs()).iter().sum::<f64>() / 8.0;
+        }
+        let seen = trial.evaluate().unwrap();
+        let found = trial.findings().unwrap().measures;
+        assert_ne!(error("test", false), error("test", true));
+        for (got, want) in [
+            (seen.validation.unwrap(), error("validation", false)),
+            (seen.test, error("test", false)),
+            (found[CORRUPTED], error("test", true)),
+            (found[FOLLOWED], followed),
+            (found[STILL], 1.0 - moved),
+        ] {
+            assert!((got - want).abs() < 1e-6, "{seed}: {got} {want}");
+        }
+    }
 }
 
 #[test]
