@@ -4,9 +4,9 @@
 
 #![allow(clippy::print_stdout)]
 
+use bochner_attention::ndarray::{Array4, s};
 use bochner_attention::{Error, Mask, Mechanism, Pass, Streams, Variant, registry};
 use bochner_numerics::Seed;
-use ndarray::{Array4, s};
 
 const HEADS: usize = 2;
 const WIDTH: usize = 4;

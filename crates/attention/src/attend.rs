@@ -82,7 +82,7 @@ pub struct AttentionGradients<T> {
 ///
 /// ```
 /// use bochner_attention::{Mask, Settings, attend, attend_vjp};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let q = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f64 * 0.1);
 /// let settings = Settings::softmax(&Mask::none().with_causality());
@@ -120,7 +120,7 @@ pub fn attend<'a, T: Real>(
 ///
 /// ```
 /// use bochner_attention::{Mask, Settings, attend_with_weights};
-/// use ndarray::{Array4, Axis};
+/// use bochner_attention::ndarray::{Array4, Axis};
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
 /// let settings = Settings::softmax(&Mask::none());
@@ -203,7 +203,7 @@ fn saving<T: Real>(
 ///
 /// ```
 /// use bochner_attention::{Mask, Settings, Workspace, attend_into};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let settings = Settings::softmax(&Mask::none());
 /// let (workspace, mut output) = (Workspace::new(), Array4::zeros((1, 2, 3, 4)));

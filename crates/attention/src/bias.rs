@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use bochner_attention::{Bias, Mask, Settings, attend, attend_vjp};
-/// use ndarray::{Array2, Array4};
+/// use bochner_attention::ndarray::{Array2, Array4};
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
 /// // One number for each head and each distance up to 2.

@@ -49,7 +49,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 ///
 /// ```
 /// use bochner_attention::{Decoder, DecoderSize, Magnitude, Mask, Settings, attend};
-/// use ndarray::{Array4, s};
+/// use bochner_attention::ndarray::{Array4, s};
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
 /// let settings = Settings {

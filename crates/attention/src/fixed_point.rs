@@ -61,7 +61,7 @@ pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, 
 ///
 /// ```
 /// use bochner_attention::{Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let x = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f32 * 0.3 - 0.8);
 /// let (spikes, values) = (ternary(x.view(), 0.5)?, to_fixed_point(x.view())?);

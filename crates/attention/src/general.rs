@@ -46,7 +46,7 @@ pub trait PairFunction<T>: Sync {
 ///
 /// ```
 /// use bochner_attention::{PairFunction, general_attention};
-/// use ndarray::{ArrayView1, ArrayViewMut1, array};
+/// use bochner_attention::ndarray::{ArrayView1, ArrayViewMut1, array};
 ///
 /// /// (1 + q . k)^2
 /// struct Square;
@@ -190,7 +190,7 @@ fn normalise<T: Real>(j: usize, weights: &mut [T]) -> Result<T, ArgumentError> {
 ///
 /// ```
 /// use bochner_attention::{LearnableQuery, Mask};
-/// use ndarray::{Array3, Array4};
+/// use bochner_attention::ndarray::{Array3, Array4};
 ///
 /// let queries = Array3::<f32>::ones((2, 3, 4));
 /// let x = Array4::ones((5, 2, 7, 4));
@@ -319,7 +319,7 @@ impl<T: Real> Pooled<'_, T> {
 ///
 /// ```
 /// use bochner_attention::{fold, unfold};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let image = Array4::from_shape_fn((1, 2, 3, 4), |(_, y, x, c)| y * 100 + x * 10 + c);
 /// let sequence = unfold(&image)?;

@@ -42,7 +42,7 @@
 //!
 //! ```
 //! use bochner_attention::{Mask, Settings, magnitude, weights};
-//! use ndarray::Array4;
+//! use bochner_attention::ndarray::Array4;
 //!
 //! let q = Array4::from_shape_fn((1, 1, 1, 4), |(.., n)| 0.3 * n as f64);
 //! let k = Array4::from_shape_fn((1, 1, 3, 4), |(_, _, t, n)| (t as f64 - 1.0) * 0.5 + 0.1 * n as f64);

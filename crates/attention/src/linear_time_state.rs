@@ -44,7 +44,7 @@ pub struct LinearTimeState<T> {
 ///
 /// ```
 /// use bochner_attention::{Magnitude, Mask, Points, Settings, linear_time_state};
-/// use ndarray::{Array4, Array3};
+/// use bochner_attention::ndarray::{Array4, Array3};
 ///
 /// let x = Array4::from_shape_fn((1, 1, 5, 2), |(.., t, n)| (t + 3 * n) as f64 * 0.3);
 /// let w = Array3::from_shape_fn((1, 4, 2), |(_, r, n)| (r as f64 - n as f64) * 0.5);

@@ -79,7 +79,7 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 ///
 /// ```
 /// use bochner_attention::magnitude;
-/// use ndarray::array;
+/// use bochner_attention::ndarray::array;
 ///
 /// let m = magnitude(array![[3.0_f64, -4.0]].view(), 1.0)?;
 /// assert!((m[0] - 49.0 / (2.0 * 2.0_f64.sqrt())).abs() < 1e-12);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use bochner_attention::{Magnitude, Mask, Settings, attend};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f32).sin());
 /// let softmax = Settings::softmax(&Mask::none().with_causality());

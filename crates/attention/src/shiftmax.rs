@@ -37,7 +37,7 @@ pub struct Shiftmax<T> {
 ///
 /// ```
 /// use bochner_attention::shiftmax;
-/// use ndarray::array;
+/// use bochner_attention::ndarray::array;
 ///
 /// // In double precision 1 + 2^-60 is 1, which would leave gamma at 0.
 /// let rows = shiftmax(array![[0.0, -60.0], [2.0, 2.0]].view(), None)?;

@@ -28,7 +28,7 @@ use ndarray::{Array1, Array2, ArrayViewD, Axis, Ix1, Ix2, Ix3, concatenate, s};
 /// ```
 /// use bochner_attention::{TimeBasis, TimeInput};
 /// use bochner_ops::{Operation, filled};
-/// use ndarray::{Array1, Array3, array};
+/// use bochner_attention::ndarray::{Array1, Array3, array};
 ///
 /// let map = TimeInput::new(array![[0.0, 1.0, 5.0]], TimeBasis::Bochner)?;
 /// let (h, frequencies) = (Array3::<f64>::ones((1, 3, 4)), Array1::ones(2));

@@ -99,7 +99,7 @@ fn decomposed<R: Default>(
 /// # Example
 /// ```
 /// use bochner_dense::{Error, symmetrised};
-/// use ndarray::array;
+/// use bochner_dense::ndarray::array;
 ///
 /// let a = symmetrised("a", array![[1.0, 0.5], [0.5 + 2e-9, 1.0]].view(), 1e-6)?;
 /// assert_eq!(a[[0, 1]], a[[1, 0]]);

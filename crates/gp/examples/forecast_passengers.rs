@@ -5,9 +5,9 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_datasets::AIRLINE_PASSENGERS;
+use bochner_gp::ndarray::{Array, Array1, Axis, s};
 use bochner_gp::{FitConfig, GaussianProcess, rbf_process, spectral_mixture_process};
 use bochner_numerics::Seed;
-use ndarray::{Array, Array1, Axis, s};
 use std::error::Error;
 
 const KNOWN: usize = 96;

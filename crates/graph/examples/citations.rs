@@ -2,9 +2,9 @@
 
 #![allow(clippy::print_stdout)]
 
+use bochner_graph::ndarray::Array2;
 use bochner_graph::{Error, Features, Graph, SparseFeatures};
 use bochner_numerics::{DropoutMask, Seed, standard_normal};
-use ndarray::Array2;
 
 fn main() -> Result<(), Error> {
     let cited = [(0, 1), (0, 2), (1, 2), (0, 1), (3, 3), (2, 4), (4, 2)];

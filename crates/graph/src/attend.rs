@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut, Dimension};
 ///
 /// ```compile_fail,E0506
 /// # use bochner_graph::{Graph, Score, Settings, attend, attend_vjp};
-/// # use ndarray::array;
+/// # use bochner_graph::ndarray::array;
 /// let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
 /// let (mut x, a) = (array![[1.0], [2.0]], array![[0.5, 1.0]]);
 /// let settings = Settings::new(Score::Classic { a: a.view() });
@@ -107,7 +107,7 @@ pub struct EdgeAttentionGradients<T> {
 ///
 /// ```
 /// use bochner_graph::{Graph, Merge, Score, Settings, attend};
-/// use ndarray::array;
+/// use bochner_graph::ndarray::array;
 ///
 /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)])?;
 /// let x = array![[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]];

@@ -32,7 +32,7 @@ const PIECE: usize = 2048;
 ///
 /// ```
 /// use bochner_graph::{Graph, convolve};
-/// use ndarray::array;
+/// use bochner_graph::ndarray::array;
 ///
 /// let graph = Graph::from_edges(2, [(0, 1)])?.with_self_loops()?.graph;
 /// let y = convolve(&graph, array![[2.0], [4.0]].view())?;

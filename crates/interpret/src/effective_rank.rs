@@ -33,7 +33,7 @@ use ndarray::{Array2, ArrayView2, ArrayView4, Axis, s};
 ///
 /// ```
 /// use bochner_interpret::effective_rank;
-/// use ndarray::{Array2, Array4};
+/// use bochner_interpret::ndarray::{Array2, Array4};
 ///
 /// let own = Array4::from_shape_fn((1, 1, 5, 5), |(_, _, i, j)| f64::from(u8::from(i == j)));
 /// let uniform = Array4::from_elem((1, 1, 5, 5), 0.2);

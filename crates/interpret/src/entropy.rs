@@ -28,7 +28,7 @@ use ndarray::{Array3, ArrayView2, ArrayView4, s};
 ///
 /// ```
 /// use bochner_interpret::attention_entropy;
-/// use ndarray::{Array2, Array4};
+/// use bochner_interpret::ndarray::{Array2, Array4};
 ///
 /// // One head and two queries: the first looks at one key, the second at all four alike.
 /// let weights = Array4::from_shape_fn((1, 1, 2, 4), |(_, _, i, j)| match (i, j) {

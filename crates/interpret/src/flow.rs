@@ -115,7 +115,7 @@ pub struct InterModalityFlow {
 ///
 /// ```
 /// use bochner_interpret::{Modality::{Text, Vision}, inter_modality_flow};
-/// use ndarray::Array4;
+/// use bochner_interpret::ndarray::Array4;
 ///
 /// let uniform = Array4::from_elem((2, 1, 4, 4), 0.25_f32);
 /// let flow = inter_modality_flow(uniform.view(), None, &[Vision, Vision, Vision, Text])?;

@@ -24,7 +24,7 @@ use ndarray::ArrayView1;
 ///
 /// ```
 /// use bochner_interpret::attention_guided_mask;
-/// use ndarray::array;
+/// use bochner_interpret::ndarray::array;
 ///
 /// let row = array![0.3_f32, 0.1, 0.3, 0.2, 0.1];
 /// assert_eq!(attention_guided_mask(row.view(), 1, 3)?, [1, 0, 2]);

@@ -28,7 +28,7 @@
 //!
 //! ```
 //! use bochner_interpret::{head_diversity, head_spread};
-//! use ndarray::{Array4, array};
+//! use bochner_interpret::ndarray::{Array4, array};
 //!
 //! let mut weights = Array4::<f32>::zeros((1, 2, 4, 4));
 //! for i in 0..3 {

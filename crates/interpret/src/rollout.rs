@@ -29,7 +29,7 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 ///
 /// ```
 /// use bochner_interpret::attention_rollout;
-/// use ndarray::{Array4, array};
+/// use bochner_interpret::ndarray::{Array4, array};
 ///
 /// // One head of one sentence, in which every token looks at the first one; both layers do so.
 /// let layer = Array4::from_shape_fn((1, 1, 2, 2), |(.., j)| if j == 0 { 1.0_f32 } else { 0.0 });

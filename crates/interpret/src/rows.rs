@@ -15,7 +15,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, ArrayView4};
 ///
 /// ```
 /// use bochner_interpret::kept_queries;
-/// use ndarray::array;
+/// use bochner_interpret::ndarray::array;
 ///
 /// let kept = kept_queries(&[2, 3], 3)?;
 /// assert_eq!(kept, array![[true, true, false], [true, true, true]]);

@@ -65,7 +65,7 @@ pub struct SimilarityMagnitudeTrace {
 /// ```
 /// use bochner_attention::{Magnitude, Mask};
 /// use bochner_interpret::{Similarity, similarity_magnitude_trace};
-/// use ndarray::Array4;
+/// use bochner_interpret::ndarray::Array4;
 ///
 /// // Queries equal to their keys: the similarity of the nearest key is 1, its logarithm 0.
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.3 * (m + 2 * t + n) as f32);

@@ -4,12 +4,12 @@
 
 #![allow(clippy::print_stdout)]
 
+use bochner_kernels::ndarray::Array2;
 use bochner_kernels::{
     Coupling, Error, Kernel, Lengthscale, Norms, RandomFrequencies, RbfConfig, UniformBoundConfig,
     coupled_frequencies, random_frequencies,
 };
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::Array2;
 
 const WIDTH: usize = 8;
 const REPEATS: u64 = 20;

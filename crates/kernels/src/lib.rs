@@ -44,7 +44,7 @@
 //! ```
 //! use bochner_kernels::{Kernel, Lengthscale, RbfConfig, random_frequencies};
 //! use bochner_numerics::Seed;
-//! use ndarray::array;
+//! use bochner_kernels::ndarray::array;
 //!
 //! let (x, y) = (array![[0.3, 0.1]], array![[-0.2, 0.4]]);
 //! let lengthscale = Lengthscale::PerDimension(vec![0.5, 2.0]);

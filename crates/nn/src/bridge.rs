@@ -127,7 +127,7 @@ impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
     /// use bochner_nn::{Linear, TapeInputs, record_one};
     /// use bochner_numerics::Seed;
     /// use bochner_ops::Affine;
-    /// use dfdx::prelude::*;
+    /// use bochner_nn::dfdx::prelude::*;
     ///
     /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
     /// let frozen: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut rng)?;

@@ -63,7 +63,7 @@ struct Array<E> {
 /// use bochner_nn::{Adam, Checkpoint, Linear, Progress};
 /// use bochner_numerics::{Seed, Stream};
 /// use bochner_ops::AdamConfig;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let mut stream = Seed::new(1).stream("initial values");
@@ -142,7 +142,7 @@ impl<E: Element> Checkpoint<E> {
     /// ```
     /// use bochner_nn::{Checkpoint, Linear};
     /// use bochner_numerics::Seed;
-    /// use dfdx::tensor::Cpu;
+    /// use bochner_nn::dfdx::tensor::Cpu;
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let mut layer = || Linear::<usize, usize, f32>::try_new(&Cpu::default(), 3, 2, &mut rng);

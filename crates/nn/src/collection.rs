@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 ///
 /// ```
 /// use bochner_nn::{Collection, parameter_count};
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let mut model = device.build_module::<(Linear<3, 5>, ReLU, Linear<5, 2>), f32>();

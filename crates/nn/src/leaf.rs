@@ -20,8 +20,8 @@ use ndarray::{ArcArray, Array, ArrayView, Dimension};
 /// ```
 /// use bochner_nn::{Leaf, Parameter, TapeInputs, record_one};
 /// use bochner_ops::Affine;
-/// use dfdx::prelude::*;
-/// use ndarray::array;
+/// use bochner_nn::dfdx::prelude::*;
+/// use bochner_nn::ndarray::array;
 ///
 /// let weight = Leaf::new(&Cpu::default(), array![[3.0_f32, 4.0]])?;
 /// let bias = Leaf::new(&Cpu::default(), array![1.0])?;

@@ -36,8 +36,8 @@
 //! use bochner_nn::{TapeInputs, record_one};
 //! use bochner_numerics::{ArgumentError, Real};
 //! use bochner_ops::{BoxError, Operation, Slot, given, slots};
-//! use dfdx::prelude::*;
-//! use ndarray::{ArrayViewD, Zip};
+//! use bochner_nn::dfdx::prelude::*;
+//! use bochner_nn::ndarray::{ArrayViewD, Zip};
 //!
 //! struct XSinX;
 //!

@@ -15,7 +15,7 @@ use ndarray::{ArcArray, Dimension};
 ///
 /// ```
 /// use bochner_nn::cross_entropy;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let logits = Cpu::default().tensor([[0.0_f64, 0.0], [1000.0, 0.0]]);
 /// let loss = cross_entropy(logits.leaky_trace(), &[1, 0])?;
@@ -39,7 +39,7 @@ pub fn cross_entropy<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
 ///
 /// ```
 /// use bochner_nn::cross_entropy_of;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let logits = Cpu::default().tensor([[f64::NAN, 0.0], [0.0, 0.0]]);
 /// let loss = cross_entropy_of(logits.leaky_trace(), &[(1, 0)])?;
@@ -80,8 +80,8 @@ pub fn classification_loss<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
 /// ```
 /// use bochner_nn::mean_squared_error;
 /// use bochner_ops::Rows;
-/// use dfdx::prelude::*;
-/// use ndarray::array;
+/// use bochner_nn::dfdx::prelude::*;
+/// use bochner_nn::ndarray::array;
 ///
 /// let prediction = Cpu::default().tensor([[1.0_f32], [5.0], [3.0]]);
 /// let target = array![[0.0], [5.0], [f32::NAN]].into_shared();

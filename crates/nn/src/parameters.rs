@@ -109,7 +109,7 @@ pub trait ParameterMut<E: Element>: Parameter<E> {
 ///
 /// ```
 /// use bochner_nn::{Element, Parameters, parameter_count};
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// struct Scale<E: Element> {
 ///     factor: Tensor<(usize,), E, Cpu>,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use bochner_numerics::Seed;
-/// use rand::RngCore;
+/// use bochner_numerics::rand::RngCore;
 ///
 /// let seed = Seed::new(2021);
 /// let first = seed.stream("dropout").next_u64();

@@ -19,7 +19,7 @@ use ndarray::{ArrayD, ArrayViewD, CowArray, IxDyn};
 ///
 /// ```
 /// use bochner_ops::{Activation, Affine, apply, apply_vjp};
-/// use ndarray::{ArrayD, arr1, arr2};
+/// use bochner_ops::ndarray::{ArrayD, arr1, arr2};
 ///
 /// let x = arr2(&[[1.0, -2.0], [0.5, 3.0]]).into_dyn();
 /// let (weight, bias) = (arr2(&[[0.5, 1.0]]).into_dyn(), arr1(&[0.1]).into_dyn());

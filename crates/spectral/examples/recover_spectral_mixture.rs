@@ -6,12 +6,12 @@
 
 use bochner_kernels::{Cosine, Kernel, SpectralMixture, SpectralMixtureConfig, Stationary};
 use bochner_numerics::Seed;
+use bochner_spectral::ndarray::{Array2, array};
+use bochner_spectral::rand::Rng;
 use bochner_spectral::{
     DensityFitConfig, DirectEstimator, Error, GaussianEstimator, KernelValues, Prior,
     empirical_kernel, fit_stationary,
 };
-use ndarray::{Array2, array};
-use rand::Rng;
 use std::f64::consts::{PI, SQRT_2, TAU};
 
 /// The frequencies, in cycles per unit, and the shares of the components.

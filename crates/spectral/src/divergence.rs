@@ -37,7 +37,7 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 /// # Example
 /// ```
 /// use bochner_spectral::kl_mean_field;
-/// use ndarray::array;
+/// use bochner_spectral::ndarray::array;
 ///
 /// let log_sigma = array![[[0.1_f64.ln()]], [[0.1_f64.ln()]]];
 /// let kl = kl_mean_field(array![[[0.0]], [[0.2]]].view(), log_sigma.view(), 0.1)?;

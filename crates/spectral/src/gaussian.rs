@@ -19,7 +19,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// # Example
 /// ```
 /// use bochner_spectral::{GaussianPoints, softmax_log_std};
-/// use ndarray::array;
+/// use bochner_spectral::ndarray::array;
 ///
 /// let log_std = array![softmax_log_std::<f64>(4)?];
 /// let density = GaussianPoints { log_std: log_std.view() };

@@ -31,7 +31,7 @@ const BLOCK: usize = 512;
 /// # Example
 /// ```
 /// use bochner_spectral::{AffineLayer, ImplicitDensity};
-/// use ndarray::{Array1, Array2, array};
+/// use bochner_spectral::ndarray::{Array1, Array2, array};
 ///
 /// let (eye, zero) = (Array2::eye(2), Array1::zeros(2));
 /// let identity = AffineLayer { weight: eye.view(), bias: zero.view() };

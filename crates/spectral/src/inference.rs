@@ -33,7 +33,7 @@ use ndarray::{Array, Array3, Array4, ArrayView3, s};
 /// # Example
 /// ```
 /// use bochner_spectral::{AffineLayer, Features, InferenceNetwork};
-/// use ndarray::{Array1, Array2, array};
+/// use bochner_spectral::ndarray::{Array1, Array2, array};
 ///
 /// let (wide, square, bias) = (Array2::zeros((1, 2)), Array2::zeros((1, 1)), Array1::zeros(1));
 /// let zero = AffineLayer { weight: square.view(), bias: bias.view() };

@@ -39,7 +39,7 @@
 //! use bochner_kernels::{SpectralPoints, kernel_matrix};
 //! use bochner_numerics::{Seed, standard_normal};
 //! use bochner_spectral::{Copula, Features, Implicit, Size, Source};
-//! use ndarray::{Array4, s};
+//! use bochner_spectral::ndarray::{Array4, s};
 //!
 //! let size = Size { heads: 2, width: 4 };
 //! let mut normal = Seed::new(2021).stream("sequences");

@@ -28,7 +28,7 @@ use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 /// # Example
 /// ```
 /// use bochner_spectral::reparameterise;
-/// use ndarray::array;
+/// use bochner_spectral::ndarray::array;
 ///
 /// let (mu, log_sigma) = (array![[[1.0_f64]]], array![[[2.0_f64.ln()]]]);
 /// let z = reparameterise(mu.view(), log_sigma.view(), array![[[[0.5], [-1.0]]]].view())?;

@@ -72,7 +72,7 @@ impl BipolarLayerConfig {
 /// ```
 /// use bochner_attention::{BipolarLayer, BipolarLayerConfig, Mask};
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_attention::dfdx::prelude::*;
 ///
 /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
 /// let config = BipolarLayerConfig { heads: 2, ..Default::default() };

@@ -272,7 +272,7 @@ pub(super) struct Cut<V> {
 ///
 /// ```
 /// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
-/// use dfdx::prelude::*;
+/// use bochner_attention::dfdx::prelude::*;
 ///
 /// struct Mine;
 /// impl StaticConfig for Mine {

@@ -28,7 +28,7 @@ use rand::RngCore;
 /// ```
 /// use bochner_attention::{LearnableQueryLayer, Mask, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_attention::dfdx::prelude::*;
 ///
 /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
 /// let config = MultiHeadConfig { heads: 2, ..Default::default() };

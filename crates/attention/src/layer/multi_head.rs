@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// ```
 /// use bochner_attention::{IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_attention::dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let variant = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
@@ -281,8 +281,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use dfdx::prelude::*;
-    /// use ndarray::{Array3, ArrayView3};
+    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
@@ -320,8 +320,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use dfdx::prelude::*;
-    /// use ndarray::{Array3, ArrayView3};
+    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
@@ -369,8 +369,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
     /// use bochner_numerics::Seed;
-    /// use dfdx::prelude::*;
-    /// use ndarray::{Array3, ArrayView3};
+    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let config = MultiHeadConfig { heads: 2, ..Default::default() };

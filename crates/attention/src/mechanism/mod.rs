@@ -121,7 +121,7 @@ pub fn find(name: &str) -> Option<Variant> {
 /// ```
 /// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};
 /// use bochner_numerics::Seed;
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let variant = find("ikan-direct").unwrap();
 /// let mechanism: &dyn Mechanism<f64> = variant.mechanism();

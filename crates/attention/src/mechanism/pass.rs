@@ -16,7 +16,7 @@ pub(crate) const MOST: usize = 3;
 ///
 /// ```
 /// use bochner_attention::{Mask, Streams};
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let (x, mask) = (Array4::<f32>::ones((1, 2, 5, 4)), Mask::none());
 /// let [q, k, v] = [x.view(), x.view(), x.view()];

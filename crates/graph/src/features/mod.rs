@@ -64,7 +64,7 @@ impl<T: Real> Features<'_, T> {
     ///
     /// ```
     /// use bochner_graph::{Features, SparseFeatures};
-    /// use ndarray::array;
+    /// use bochner_graph::ndarray::array;
     ///
     /// let x = array![[0.0, 2.0], [1.0, 0.0]];
     /// let weight = array![[1.0, 10.0, 100.0], [3.0, 30.0, 300.0]];
@@ -154,7 +154,7 @@ impl<T: Real> Features<'_, T> {
 /// `x: [N, F]` to `[N, F]`.
 ///
 /// ```
-/// use ndarray::array;
+/// use bochner_graph::ndarray::array;
 ///
 /// let x = array![[1.0, 3.0], [0.0, 0.0]];
 /// assert_eq!(bochner_graph::row_normalised(x.view()), array![[0.25, 0.75], [0.0, 0.0]]);

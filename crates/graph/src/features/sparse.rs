@@ -21,7 +21,7 @@ const PIECE: usize = 4096;
 ///
 /// ```
 /// use bochner_graph::SparseFeatures;
-/// use ndarray::array;
+/// use bochner_graph::ndarray::array;
 ///
 /// // Row 0 has a 2 in column 1, row 1 has nothing, row 2 a 1 in columns 0 and 2.
 /// let words = SparseFeatures::new(3, &[0, 1, 1, 3], &[1, 0, 2], vec![2.0, 1.0, 1.0])?;

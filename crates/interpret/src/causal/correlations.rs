@@ -36,7 +36,7 @@ pub enum ValueCovariance<'a, T> {
 ///
 /// ```
 /// use bochner_interpret::{Correlations, ValueCovariance};
-/// use ndarray::array;
+/// use bochner_interpret::ndarray::array;
 ///
 /// // The total effects of the chain 0 -> 1 -> 2, whose links have the weights 1 and 2.
 /// let a = array![[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0]];

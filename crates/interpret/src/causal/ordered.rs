@@ -35,7 +35,7 @@ pub struct OrderedSem {
 ///
 /// ```
 /// use bochner_interpret::sem_from_attention;
-/// use ndarray::array;
+/// use bochner_interpret::ndarray::array;
 ///
 /// let a = array![[1.0, 0.0], [0.75, 0.25]];
 /// let sem = sem_from_attention(a.view())?;

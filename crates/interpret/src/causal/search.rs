@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// ```
 /// use bochner_interpret::{CausalStructure, Correlations, ValueCovariance, ZeroCorrelation};
-/// use ndarray::array;
+/// use bochner_interpret::ndarray::array;
 ///
 /// // The total effects of 0 -> 2 <- 1 and 2 -> 3.
 /// let a = array![
@@ -86,7 +86,7 @@ impl CausalStructure {
     ///
     /// ```
     /// use bochner_interpret::{CausalStructure, Correlations, ValueCovariance, ZeroCorrelation};
-    /// use ndarray::array;
+    /// use bochner_interpret::ndarray::array;
     ///
     /// // Token 1 looks at token 0, and token 2 at what token 1 has become.
     /// let a = array![[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]];

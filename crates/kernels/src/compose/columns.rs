@@ -16,7 +16,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 ///
 /// ```
 /// use bochner_kernels::{ColumnsConfig, ExpsinConfig, Kernel, Product};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let along = |column: usize, period: f64| -> Result<Box<dyn Kernel<f64>>, bochner_kernels::Error> {
 ///     let base = Box::new(ExpsinConfig { period, lengthscale: 1.0 }.build()?);

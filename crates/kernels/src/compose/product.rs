@@ -17,7 +17,7 @@ use ndarray::{Array, Array1, Array2, ArrayRef, ArrayView2, Dimension};
 ///
 /// ```
 /// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, Product, RbfConfig};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
 /// let drift = RbfConfig { lengthscale: Lengthscale::Shared(24.0) }.build()?;

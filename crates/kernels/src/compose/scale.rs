@@ -15,7 +15,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// # Example
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, RbfConfig, ScaleConfig};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let base = RbfConfig { lengthscale: Lengthscale::Shared(1.0) }.build()?;
 /// let kernel = ScaleConfig { variance: 3.0, base: Box::new(base) }.build()?;

@@ -13,7 +13,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// # Example
 /// ```
 /// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, LinearConfig, Sum};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
 /// let trend = LinearConfig { lengthscale: Lengthscale::Shared(10.0) }.build()?;

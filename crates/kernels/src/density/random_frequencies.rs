@@ -50,7 +50,7 @@ impl<T: Real> RandomFrequencies<T> {
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, MaternConfig, Smoothness, random_frequencies};
 /// use bochner_numerics::Seed;
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let lengthscale = Lengthscale::Shared(1.0_f64);
 /// let kernel = MaternConfig { smoothness: Smoothness::FiveHalves, lengthscale }.build()?;

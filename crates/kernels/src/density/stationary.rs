@@ -17,7 +17,7 @@ use bochner_numerics::argument::{self, ArgumentError};
 /// # Example
 /// ```
 /// use bochner_kernels::{Lengthscale, MaternConfig, SpectralDensity, Smoothness, Stationary};
-/// use ndarray::Array2;
+/// use bochner_kernels::ndarray::Array2;
 ///
 /// let lengthscale = Lengthscale::Shared(0.5_f64);
 /// let kernel = MaternConfig { smoothness: Smoothness::Half, lengthscale }.build()?;

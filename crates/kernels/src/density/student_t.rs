@@ -26,7 +26,7 @@ use std::f64::consts::PI;
 /// # Example
 /// ```
 /// use bochner_kernels::{SpectralDensity, StudentTDensity};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// // On the line and with one degree of freedom, Cauchy's density.
 /// let density = StudentTDensity::new(1, vec![2.0])?;

@@ -30,7 +30,7 @@ use ndarray::{Array2, ArrayView2};
 /// # Example
 /// ```
 /// use bochner_kernels::{SpectralPoints, kernel_matrix};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let w = array![[3.0], [-1.0]];
 /// let x = array![[0.5], [0.9]];

@@ -42,7 +42,7 @@ use std::ops::Range;
 /// ```
 /// use bochner_kernels::{SpectralPoints, feature_map};
 /// use bochner_numerics::Buffers;
-/// use ndarray::{Array2, array};
+/// use bochner_kernels::ndarray::{Array2, array};
 ///
 /// let w = array![[0.5, -1.0]];
 /// let points = SpectralPoints::Stationary { w: w.view() };
@@ -191,7 +191,7 @@ pub fn feature_map_vjp<T: Real>(
 /// ```
 /// use bochner_kernels::{SpectralPoints, feature_map_with_vjp};
 /// use bochner_numerics::Buffers;
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let (x, w) = (array![[0.3], [0.9]], array![[1.0]]);
 /// let points = SpectralPoints::Stationary { w: w.view() };

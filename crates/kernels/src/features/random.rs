@@ -320,7 +320,7 @@ fn along_logs<T: Real>(f: &[T], x: &[T]) -> T {
 /// ```
 /// use bochner_kernels::{Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_frequencies, random_feature_map};
 /// use bochner_numerics::Seed;
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(1.0_f64) }.build()?;
 /// let mut stream = Seed::new(1).stream("frequencies");

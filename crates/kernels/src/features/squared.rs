@@ -32,7 +32,7 @@ use ndarray::{Array2, ArrayView2, Zip};
 /// use bochner_kernels::{Lengthscale, RbfConfig, SpectralDensity, SpectralPoints};
 /// use bochner_kernels::{Kernel, squared_kernel_matrix, squared_rbf_density};
 /// use bochner_numerics::Seed;
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(0.8_f64) }.build()?;
 /// let mut stream = Seed::new(3).stream("frequencies");

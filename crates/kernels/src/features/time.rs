@@ -31,7 +31,7 @@ use std::f64::consts::PI;
 ///
 /// ```
 /// use bochner_kernels::TimeFeatures;
-/// use ndarray::{array, s};
+/// use bochner_kernels::ndarray::{array, s};
 ///
 /// let time = TimeFeatures::Bochner { frequencies: array![0.3_f64, 2.0] };
 /// let phi = time.features(array![1.0, 4.0, 101.0, 104.0].view())?;

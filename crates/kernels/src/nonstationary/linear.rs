@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// # Example
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, LinearConfig};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let kernel = LinearConfig { lengthscale: Lengthscale::Shared(2.0) }.build()?;
 /// let k = kernel.value(array![1.0, 3.0].view(), array![4.0, -2.0].view())?;

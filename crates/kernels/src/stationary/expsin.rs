@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 /// # Example
 /// ```
 /// use bochner_kernels::{ExpsinConfig, Kernel};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let kernel = ExpsinConfig { period: 12.0, lengthscale: 0.8 }.build()?;
 /// let k = kernel.value(array![0.0].view(), array![24.0].view())?;

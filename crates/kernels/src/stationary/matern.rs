@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 /// # Example
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, MaternConfig, Smoothness};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let lengthscale = Lengthscale::Shared(2.0);
 /// let kernel = MaternConfig { smoothness: Smoothness::Half, lengthscale }.build()?;

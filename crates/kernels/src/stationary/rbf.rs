@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// # Example
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(2.0) }.build()?;
 /// let k = kernel.value(array![0.0, 3.0].view(), array![4.0, 0.0].view())?;

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 /// # Example
 /// ```
 /// use bochner_kernels::{Cosine, Kernel, SpectralMixtureConfig};
-/// use ndarray::array;
+/// use bochner_kernels::ndarray::array;
 ///
 /// // A slow trend, and something that repeats itself four times per unit.
 /// let kernel = SpectralMixtureConfig {

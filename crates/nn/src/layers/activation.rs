@@ -13,7 +13,7 @@ use dfdx::tensor::{Cpu, Tape, Tensor};
 /// ```
 /// use bochner_nn::activate;
 /// use bochner_ops::Activation;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let x = Cpu::default().tensor([-1.0_f64, 0.0, 2.0]);
 /// let y = activate(x.leaky_trace(), Activation::Elu)?;

@@ -22,7 +22,7 @@ use std::cell::Cell;
 /// use bochner_nn::Dropout;
 /// use bochner_numerics::Seed;
 /// use bochner_ops::Mode;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let dropout = Dropout::new(0.5)?;
 /// let x: Tensor<Rank1<100>, f32, Cpu> = Cpu::default().ones();

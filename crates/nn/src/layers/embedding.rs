@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// ```
 /// use bochner_nn::Embedding;
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let table: Embedding<f32> = Embedding::try_new(&device, 10, 4, &mut Seed::new(1).stream("table"))?;
@@ -128,7 +128,7 @@ impl<E: Element> Embedding<E> {
     /// ```
     /// use bochner_nn::Embedding;
     /// use bochner_numerics::Seed;
-    /// use dfdx::prelude::*;
+    /// use bochner_nn::dfdx::prelude::*;
     ///
     /// let device = Cpu::default();
     /// let table: Embedding<f64> = Embedding::try_new(&device, 3, 2, &mut Seed::new(1).stream("table"))?;
@@ -184,7 +184,7 @@ impl<E: Element> Embedding<E> {
     /// use bochner_nn::Embedding;
     /// use bochner_numerics::Seed;
     /// use bochner_ops::CrossEntropy;
-    /// use dfdx::prelude::*;
+    /// use bochner_nn::dfdx::prelude::*;
     ///
     /// let device = Cpu::default();
     /// let table: Embedding<f64> = Embedding::try_new(&device, 3, 2, &mut Seed::new(1).stream("table"))?;

@@ -26,7 +26,7 @@ use rand::RngCore;
 /// ```
 /// use bochner_nn::Linear;
 /// use bochner_numerics::Seed;
-/// use dfdx::prelude::*;
+/// use bochner_nn::dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let mut rng = Seed::new(1).stream("initial values");

@@ -56,8 +56,8 @@ impl<E: Element> AdamState<E> {
 /// use bochner_nn::{Adam, Linear, alloc_gradients, clip_by_norm, mean_squared_error, zero_gradients};
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{AdamConfig, Rows};
-/// use dfdx::prelude::*;
-/// use ndarray::ArcArray2;
+/// use bochner_nn::dfdx::prelude::*;
+/// use bochner_nn::ndarray::ArcArray2;
 ///
 /// let device = Cpu::default();
 /// let mut rng = Seed::new(1).stream("initial values");

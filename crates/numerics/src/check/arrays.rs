@@ -8,7 +8,7 @@ use ndarray::{Array, ArrayView, Dimension, ShapeBuilder};
 ///
 /// ```
 /// use bochner_numerics::check::random;
-/// use ndarray::Array2;
+/// use bochner_numerics::ndarray::Array2;
 ///
 /// let x: Array2<f32> = random((3, 2), "x");
 /// assert_eq!(x, random((3, 2), "x"));

@@ -18,7 +18,7 @@ use ndarray::ArrayViewD;
 ///
 /// ```
 /// use bochner_ops::{CrossEntropy, LinearCrossEntropy, Operation, Slot};
-/// use ndarray::array;
+/// use bochner_ops::ndarray::array;
 ///
 /// let loss = CrossEntropy { labelled: vec![(0, 1)], smoothing: 0.0 };
 /// let (x, weight) = (array![[1.0, 0.0]].into_dyn(), array![[0.0, 0.0], [0.0, 1.0]].into_dyn());

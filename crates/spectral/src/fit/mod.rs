@@ -87,7 +87,7 @@ pub struct DensityFit {
 /// use bochner_spectral::{
 ///     DensityFitConfig, GaussianEstimator, KernelValues, fit_stationary,
 /// };
-/// use ndarray::{Array2, array};
+/// use bochner_spectral::ndarray::{Array2, array};
 ///
 /// // An RBF kernel of lengthscale 2, at lags from the origin.
 /// let x = Array2::from_shape_fn((30, 1), |(i, _)| 0.2 * i as f64);

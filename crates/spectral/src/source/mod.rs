@@ -74,7 +74,7 @@ impl Preset {
 /// ```
 /// use bochner_numerics::Seed;
 /// use bochner_spectral::{DrawnCotangents, Features, Implicit, Size, Source};
-/// use ndarray::{Array1, Array4};
+/// use bochner_spectral::ndarray::{Array1, Array4};
 ///
 /// let (source, size) = (Implicit { points: 16, ..Implicit::default() }, Size { heads: 2, width: 4 });
 /// let parameters: Vec<f64> = source.initial(size, &mut Seed::new(1).stream("initial values"))?;

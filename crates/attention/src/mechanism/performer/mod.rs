@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use bochner_attention::{Mask, Mechanism, Pass, Performer, Redraw, Streams};
 /// use bochner_numerics::Seed;
-/// use ndarray::Array4;
+/// use bochner_attention::ndarray::Array4;
 ///
 /// let performer = Performer { redraw: Redraw::Every { steps: 1000 }, ..Performer::default() };
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| (0.1 * (m + t * n) as f64).sin());

@@ -43,7 +43,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{Activation, AdamConfig, Mode};
 /// use bochner_spectral::Implicit;
-/// use dfdx::prelude::*;
+/// use bochner_graph::dfdx::prelude::*;
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
 /// let words = SparseFeatures::new(4, &[0, 2, 3, 5], &[0, 1, 1, 2, 3], vec![1.0; 5])?;
@@ -82,8 +82,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 /// use bochner_nn::{Adam, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients};
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{Activation, AdamConfig, Mode};
-/// use dfdx::prelude::*;
-/// use ndarray::Array2;
+/// use bochner_graph::dfdx::prelude::*;
+/// use bochner_graph::ndarray::Array2;
 ///
 /// // A hundred papers of four fields, each with a word of its own; all of a field cite each other.
 /// let cited = (0..100).flat_map(|j| (0..100).map(move |i| (j, i)));

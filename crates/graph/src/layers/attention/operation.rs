@@ -28,7 +28,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{Mode, apply, apply_vjp};
 /// use bochner_spectral::Direct;
-/// use ndarray::{Array2, ArrayD, arr0};
+/// use bochner_graph::ndarray::{Array2, ArrayD, arr0};
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
 /// let x = Array2::from_shape_fn((3, 4), |(i, j)| (i + 2 * j) as f64 * 0.1);

@@ -21,7 +21,7 @@ use ndarray::{Array2, Ix1, Ix2};
 /// use bochner_nn::activate;
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{Activation, Mode};
-/// use dfdx::prelude::*;
+/// use bochner_graph::dfdx::prelude::*;
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 0), (1, 2), (2, 1)])?.with_self_loops()?.graph;
 /// let words = SparseFeatures::new(4, &[0, 2, 3, 5], &[0, 1, 1, 2, 3], vec![1.0; 5])?;

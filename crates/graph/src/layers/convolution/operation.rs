@@ -20,7 +20,7 @@ use ndarray::{Array2, ArrayViewD};
 /// use bochner_graph::{Graph, GraphConvolutionConfig, GraphConvolutionOperation};
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{Mode, apply};
-/// use ndarray::{Array2, ArrayD};
+/// use bochner_graph::ndarray::{Array2, ArrayD};
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 2)])?.with_self_loops()?.graph;
 /// let x = Array2::from_shape_fn((3, 4), |(i, j)| (i + 2 * j) as f64 * 0.1);
