@@ -125,4 +125,22 @@ mod tests {
             array![[0.0, 0.0]]
         );
     }
+
+    #[test]
+    fn each_example_keeps_queries_of_its_own() {
+        let weights: Array4<f64> = random((2, 1, 3, 3), "weights");
+        let kept = array![[true, false, false], [true, true, true]];
+        let got = effective_rank(weights.view(), kept.view()).unwrap();
+        for b in 0..2 {
+            let (weights, kept) = (
+                weights.slice(s![b..=b, .., .., ..]),
+                kept.slice(s![b..=b, ..]),
+            );
+            assert_eq!(
+                got.slice(s![b..=b, ..]),
+                effective_rank(weights, kept).unwrap()
+            );
+        }
+        assert!((got[[0, 0]] - 1.0).abs() < 1e-12 && got[[1, 0]] > 1.01);
+    }
 }

@@ -104,4 +104,21 @@ mod tests {
         weights[[0, 0, 0, 0]] = -0.1;
         assert!(attention_entropy(weights.view(), array![[true, false]].view()).is_err());
     }
+
+    #[test]
+    fn each_head_of_each_example_has_its_own() {
+        let looked_at = |b: usize, m: usize| 1 + 2 * b + m;
+        let weights = Array4::from_shape_fn((2, 2, 1, 4), |(b, m, _, j)| {
+            let keys = looked_at(b, m);
+            if j < keys { 1.0 / keys as f64 } else { 0.0 }
+        });
+        let all = Array2::from_elem((2, 1), true);
+        let got = attention_entropy(weights.view(), all.view()).unwrap();
+        for ((b, m, _), entropy) in got.indexed_iter() {
+            assert!(
+                (entropy.exp() - looked_at(b, m) as f64).abs() < 1e-12,
+                "{b} {m}"
+            );
+        }
+    }
 }

@@ -56,7 +56,7 @@ pub fn attention_guided_mask<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
+    use ndarray::{Array1, array};
 
     #[test]
     fn the_set_holds_the_seed_and_has_the_size_asked_for() {
@@ -90,5 +90,17 @@ mod tests {
         assert!(attention_guided_mask(row.view(), 3, 1).is_err());
         assert!(attention_guided_mask(row.view(), 0, 0).is_err());
         assert!(attention_guided_mask(array![0.5, f64::NAN].view(), 0, 1).is_err());
+    }
+
+    /// Sorts that are not stable leave the order of short rows as it is.
+    #[test]
+    fn so_are_equal_weights_of_long_rows() {
+        let row: Array1<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
+        let got = attention_guided_mask(row.view(), 0, 100).unwrap();
+        let others = (1..100_usize).step_by(2).chain((2..100).step_by(2));
+        assert!(
+            got[0] == 0 && got[1..].iter().copied().eq(others),
+            "{got:?}"
+        );
     }
 }

@@ -179,4 +179,16 @@ mod tests {
         let kept = Array2::from_elem((0, 1), true);
         assert!(head_spread(none.view(), kept.view()).is_err());
     }
+
+    #[test]
+    fn each_example_has_numbers_of_its_own() {
+        // The heads of the first example agree, and those of the second are disjoint.
+        let looks = |b: usize, m: usize, j: usize| f64::from(u8::from(j == b * m));
+        let weights = Array4::from_shape_fn((2, 2, 1, 2), |(b, m, _, j)| looks(b, m, j));
+        let all = Array2::from_elem((2, 1), true);
+        let diversity = head_diversity(weights.view(), all.view()).unwrap();
+        assert!(diversity[0] == 0.0 && (diversity[1] - 2f64.ln()).abs() < 1e-15);
+        let spread = head_spread(weights.view(), all.view()).unwrap();
+        assert_eq!(spread.to_vec(), [0.0, 1.0]);
+    }
 }

@@ -203,4 +203,20 @@ mod tests {
         let huge = Array4::from_elem((2, 1, 4, 4), 1e300);
         assert!(says(&[huge.clone(), huge]).starts_with("`products of the layers`"));
     }
+
+    #[test]
+    fn padding_may_stand_among_the_tokens() {
+        let layers = [0, 1].map(weights);
+        let tokens = [0, 2, 3];
+        let kept = Array2::from_shape_fn((2, 4), |(_, t)| tokens.contains(&t));
+        let between = |a: &Array4<f64>| a.select(Axis(2), &tokens).select(Axis(3), &tokens);
+        let without = layers.each_ref().map(between);
+        let all = Array2::from_elem((2, 3), true);
+        let got = attention_rollout(&layers.each_ref().map(|layer| layer.view()), kept.view());
+        let want = attention_rollout(&without.each_ref().map(|layer| layer.view()), all.view());
+        let got = got.unwrap();
+        assert_eq!(between(&got), want.unwrap());
+        assert!(got.slice(s![.., .., 1, ..]).iter().all(|&x| x == 0.0));
+        assert!(got.slice(s![.., .., .., 1]).iter().all(|&x| x == 0.0));
+    }
 }

@@ -76,6 +76,10 @@ mod tests {
         );
         let found = smallest_explanation(&graph, 0, 9, |set| Ok::<_, Error>(set.contains(&2)));
         assert_eq!(found.unwrap(), Some(vec![1, 2]));
+        // All others together are a set as well.
+        let graph = parsed(3, "0 <-o 1, 0 <-o 2");
+        let found = smallest_explanation(&graph, 0, 9, |set| Ok::<_, Error>(set.len() == 2));
+        assert_eq!(found.unwrap(), Some(vec![1, 2]));
     }
 
     #[test]

@@ -227,6 +227,9 @@ mod tests {
         assert_eq!(known, [true, true, true, false, false]);
         let possible = graph.ancestors(&[4], MixedGraph::may_be_directed);
         assert_eq!(possible, [false, false, false, true, true]);
+        // A tail at the effect would make it a cause of what the samples were selected by, and so no effect.
+        let selected = parsed(2, "0 o-- 1").ancestors(&[1], MixedGraph::may_be_directed);
+        assert_eq!(selected, [false, true]);
     }
 
     #[test]

@@ -135,4 +135,20 @@ mod tests {
             })
         ));
     }
+
+    #[test]
+    fn at_the_level_itself_nodes_count_as_dependent() {
+        let a = array![[1.0, 0.0, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let of = Correlations::of_attention(a.view(), ValueCovariance::Identity).unwrap();
+        let r = of.partial(0, 1, &[]).unwrap();
+        let p = FisherTest::new(r, 64, 0).unwrap().p_value;
+        let asked = |level| FisherZ::new(&of, 64, level).unwrap().independent(0, 1, &[]);
+        assert!(!asked(p).unwrap() && asked(p * (1.0 - 1e-12)).unwrap());
+        let exact = |zero| {
+            ZeroCorrelation::new(&of, zero)
+                .unwrap()
+                .independent(0, 1, &[])
+        };
+        assert!(!exact(r).unwrap() && exact(r * (1.0 + 1e-12)).unwrap());
+    }
 }

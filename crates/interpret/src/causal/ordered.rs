@@ -163,6 +163,12 @@ mod tests {
             sem_from_attention(a.view()),
             Err(Error::Argument(_))
         ));
+        // Here g alone does not overflow.
+        let tiny = array![[1e-320, 0.0], [0.5, 0.5]];
+        assert!(matches!(
+            sem_from_attention(tiny.view()),
+            Err(Error::Argument(_))
+        ));
         a[[1, 1]] = f64::NAN;
         assert!(matches!(
             sem_from_attention(a.view()),

@@ -224,4 +224,21 @@ mod tests {
         assert!((conditional - 0.05).abs() < 0.005, "{conditional}");
         assert!(marginal > 0.9, "dependence is seen: {marginal}");
     }
+
+    /// Rows of length 1 that point the same way have a product that rounding brings above 1.
+    #[test]
+    fn no_partial_correlation_is_above_one() {
+        let rows: Array2<f64> = random((300, 5), "rows");
+        for row in rows.outer_iter() {
+            let mut a = Array2::eye(5);
+            a.row_mut(0).assign(&row);
+            a.row_mut(1).assign(&row);
+            a[[1, 1]] += 1e-9;
+            let correlations = of(&a);
+            for given in [&[][..], &[3]] {
+                let r = correlations.partial(0, 1, given).unwrap();
+                assert!((1.0 - 1e-12..=1.0).contains(&r), "{r}");
+            }
+        }
+    }
 }

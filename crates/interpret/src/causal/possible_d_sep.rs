@@ -113,6 +113,10 @@ mod tests {
         assert_eq!(got, [Some(2), Some(1), None, Some(1), Some(1), None]);
         let got = distances(&graph, 2, |node| node != 1);
         assert_eq!(got[0], None);
+        // Node 2 is no collider on the walk on to 3, but joined to 1 and 3.
+        let triangle = parsed(4, "0 <-> 1, 1 <-> 2, 1 o-o 3, 2 o-o 3");
+        let got = distances(&triangle, 0, |_| true);
+        assert_eq!(got, [None, Some(1), Some(2), Some(3)]);
     }
 
     #[test]
@@ -126,5 +130,21 @@ mod tests {
         assert!(sets.of_size(4).is_empty());
         let mut without = ReachedSets::new(&graph, 0, vec![true, false, true, true]);
         assert_eq!(without.of_size(1), [vec![3]]);
+    }
+
+    #[test]
+    fn a_node_that_one_walk_ends_at_may_be_passed_by_another() {
+        // Node 3 is reached over 1 first, where it is no collider; over 2 it is one.
+        let graph = parsed(5, "0 <-> 1, 0 <-> 2, 1 <-- 3, 2 <-> 3, 3 <-> 4");
+        let got = distances(&graph, 0, |_| true);
+        assert_eq!(got, [None, Some(1), Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn sets_of_a_size_come_by_the_sum_of_their_distances() {
+        // Nodes 1 and 4 are next to the root, 2 and 3 one step on.
+        let graph = parsed(5, "0 <-> 1, 0 <-> 4, 1 <-> 2, 1 <-> 3");
+        let sets = ReachedSets::new(&graph, 0, vec![true; 5]).of_size(3);
+        assert_eq!(sets, [vec![1, 2, 4], vec![1, 3, 4], vec![1, 2, 3]]);
     }
 }

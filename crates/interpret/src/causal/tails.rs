@@ -216,6 +216,11 @@ mod tests {
     fn chains_of_causes_are_causes() {
         let chain = "0 --> 1, 0 o-> 2, 1 --> 2";
         assert_eq!(oriented(3, chain), "0 --> 1, 0 --> 2, 1 --> 2");
+        // The first edge need not have an arrow.
+        assert_eq!(
+            oriented(3, "0 --o 1, 0 o-> 2, 1 --> 2"),
+            "0 --o 1, 0 --> 2, 1 --> 2"
+        );
         assert_eq!(
             oriented(3, "0 o-> 1, 0 o-> 2, 1 --> 2"),
             "0 o-> 1, 0 o-> 2, 1 --> 2"

@@ -246,4 +246,13 @@ mod tests {
                 .starts_with("`depth`")
         );
     }
+
+    #[test]
+    fn the_bound_of_one_layer_is_the_sum_of_width_and_heads() {
+        // log3 9 = 2; two layers have its fourth power, three its thirteenth.
+        for (depth, want) in [(0, 0.0), (1, 2.0), (2, 8.0), (3, 26.0)] {
+            let got = log3_separation_bound(7, 2, depth);
+            assert!((got - want).abs() < 1e-12, "{depth}: {got}");
+        }
+    }
 }

@@ -138,3 +138,23 @@ fn weights_and_values_that_are_no_share_are_refused() {
     let oblong = a.slice(s![.., .., .., ..1]);
     assert!(inter_modality_flow(oblong, None, &kinds).is_err());
 }
+
+#[test]
+fn weights_are_multiplied_by_the_norms_of_the_values_that_they_fetch() {
+    let heads = [[[0.5, 0.5], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]];
+    let a = Array4::from_shape_fn((1, 2, 2, 2), |(_, m, i, j)| heads[m][i][j]);
+    // Norms of 5 and 1 in the first head, and of 1 and 13 in the second.
+    let values = [[[3.0, 4.0], [0.0, -1.0]], [[1.0, 0.0], [5.0, 12.0]]];
+    let v = Array4::from_shape_fn((1, 2, 2, 2), |(_, m, j, c)| values[m][j][c]);
+    let [.., norm_weighted] = of(&a, &v, &[Vision, Text]);
+    // 1/2 and 5/4 cross, of 5 in the first head and 14 in the second.
+    assert!((norm_weighted[0] - 1.75 / 19.0).abs() < 1e-15);
+}
+
+#[test]
+fn padding_does_not_count_in_the_uniform_share() {
+    let a = Array4::from_elem((1, 1, 5, 5), 0.25);
+    let kinds = [Vision, Vision, Padding, Text, Vision];
+    let flow = inter_modality_flow::<f64>(a.view(), None, &kinds).unwrap();
+    assert!(flow.uniform == 6.0 / 16.0 && flow.attention[0] == flow.uniform);
+}

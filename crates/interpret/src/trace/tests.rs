@@ -128,3 +128,35 @@ fn what_does_not_fit_is_refused() {
     let error = similarity_magnitude_trace(x.view(), x.view(), by, &Mask::none());
     assert!(matches!(error, Err(Error::Attention(_))));
 }
+
+#[test]
+fn heads_of_examples_have_points_and_masks_of_their_own() {
+    let (q, k) = (random([2, 2, 1, 4], 5), random([2, 2, 4, 4], 70));
+    let w = random([2, 2, 3, 4], 200);
+    let of = |[q, k, w]: [ArrayView4<f64>; 3], mask: &Mask| {
+        let points = Points::Stationary { w };
+        let by = Similarity::Squared {
+            points,
+            floor: 1e-3,
+        };
+        similarity_magnitude_trace(q, k, (&by, Magnitude::Norm { p: P }), mask).unwrap()
+    };
+    // One key is kept, another one by each head of each example.
+    let own = |b: usize, m: usize| 2 * b + m;
+    let kept = Array4::from_shape_fn((2, 2, 1, 4), |(b, m, _, j)| j == own(b, m));
+    let mask = Mask::none().with_matrices(kept.view());
+    let got = of([q.view(), k.view(), w.view()], &mask);
+    for m in 0..2 {
+        let alone = [0, 1].map(|b| {
+            let [q, w] = [&q, &w].map(|x| x.slice(s![b..=b, m..=m, .., ..]));
+            let key = k.slice(s![b..=b, m..=m, own(b, m)..=own(b, m), ..]);
+            of([q, key, w], &Mask::none())
+        });
+        let differ = |part: fn(&SimilarityMagnitudeTrace) -> &Array1<f64>| {
+            let mean = alone.iter().map(|seen| part(seen)[0]).sum::<f64>() / 2.0;
+            (part(&got)[m] - mean).abs() > 1e-12
+        };
+        assert!(!differ(|seen| &seen.log10_similarity), "{m}");
+        assert!(!differ(|seen| &seen.log10_key_magnitude), "{m}");
+    }
+}

@@ -73,6 +73,10 @@ fn attention_that_says_nothing_is_refused() {
     assert!(matches!(refused, Err(Error::NearlyUniform { smallest }) if smallest < 1.0));
     assert!(matches!(of(&noise(0.0)), Err(Error::NearlyUniform { .. })));
     assert!(of(&noise(1e-2)).is_ok());
+    // The opposite of what all others say is the same.
+    let mut opposite = noise(1e-5);
+    opposite.row_mut(2).mapv_inplace(|x| -x);
+    assert!(matches!(of(&opposite), Err(Error::NearlyUniform { .. })));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::log3_separation_bound;
+use ndarray::{Array1, Axis};
 
 fn rank_of([width, heads, depth]: [usize; 3], grid: usize) -> usize {
     let seen = separation_rank([width, heads, depth], grid, Seed::new(28)).unwrap();
@@ -96,4 +97,42 @@ fn wrong_sizes_and_primes_are_refused() {
     };
     assert!(of(&x, 1, 1).is_ok() && of(&x, 2, 1).is_err() && of(&x, 1, 2).is_err());
     assert!(of(&Array3::ones((1, 1, 3)), 0, 0).is_err());
+}
+
+/// By the definition, in whole numbers some of which are negative.
+#[test]
+fn one_layer_sums_over_heads_and_tokens() {
+    let prime = 10_007;
+    let number = |seed: usize, place: usize| ((seed + 3 * place * place + place) % 13) as i64 - 6;
+    let map = |shape: [usize; 4], seed: usize| {
+        let mut places = 0..;
+        Array4::from_shape_simple_fn(shape, || number(seed, places.next().unwrap()))
+    };
+    let [q, k, v] = [1, 2, 3].map(|seed| map([1, 2, 2, 4], seed));
+    let o = map([1, 2, 4, 2], 4);
+    let x = map([1, 1, 3, 4], 5).remove_axis(Axis(0));
+    let network = ModularNetwork::new(prime, [q.view(), k.view(), v.view()], o.view()).unwrap();
+    let (first, second) = (x.slice(s![.., ..1, ..]), x.slice(s![.., 1.., ..]));
+    let of_head = |h: usize, i: usize| -> Array1<i64> {
+        let [q, k, v, o]: [ArrayView2<i64>; 4] =
+            [&q, &k, &v, &o].map(|w| w.slice(s![0, h, .., ..]));
+        let query: Array1<i64> = q.dot(&x.slice(s![0, i, ..]));
+        let tokens = x.slice(s![0, .., ..]);
+        let fetched = tokens
+            .outer_iter()
+            .map(|x| v.dot(&x) * query.dot(&k.dot(&x)));
+        o.dot(&fetched.reduce(|y, z| y + z).unwrap())
+    };
+    for token in 0..3 {
+        let want: Array1<i64> = of_head(0, token) + of_head(1, token);
+        for component in 0..4 {
+            let read = Readout { token, component };
+            let got = network.grid(first, second, read).unwrap()[[0, 0]];
+            assert_eq!(
+                got as i64,
+                want[component].rem_euclid(prime as i64),
+                "{read:?}"
+            );
+        }
+    }
 }
