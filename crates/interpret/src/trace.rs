@@ -105,7 +105,9 @@ pub fn similarity_magnitude_trace<T: Real>(
             for i in (0..queries).filter(|&i| is_query(b, i)) {
                 let kept = |j: &usize| mask.keeps([b, m, i, *j], [queries, keys]);
                 let kept: Vec<usize> = (0..keys).filter(kept).collect();
-                let most = kept.iter().map(|&j| logs[[i, j]]).reduce(f64::max);
+                // NaN is the largest, so that it shows.
+                let larger = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
+                let most = kept.iter().map(|&j| logs[[i, j]]).reduce(larger);
                 most.into_iter().for_each(|most| nearest.add(most / LN_10));
                 for j in kept {
                     of_pairs.add((of_q[i] + of_k[j]) / LN_10);
@@ -156,7 +158,14 @@ impl<T: Real> Similarity<'_, T> {
         Ok(match self {
             Self::Rbf => of_pairs(&square, &|total| -total / (2.0 * root)),
             Self::Periodic { period } => of_pairs(&square, &|total| {
-                -2.0 * (PI * total.sqrt() / period).sin().powi(2) / root
+                // An infinite distance is a whole number of periods, as it is to attention.
+                let turns = total.sqrt() / period;
+                let part = if turns.is_infinite() {
+                    0.0
+                } else {
+                    turns.fract()
+                };
+                -2.0 * (PI * part).sin().powi(2) / root
             }),
             Self::Linear => of_pairs(&|x, y| x * y, &|total| 2.0 * (total / root).abs().ln()),
             Self::Squared { points, floor } => {

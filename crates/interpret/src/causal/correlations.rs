@@ -150,6 +150,7 @@ impl Correlations {
     /// The correlations $\rho$, `[T, T]`, with an exact diagonal.
     pub fn correlation(&self) -> Array2<f64> {
         let mut correlation = self.rows.dot(&self.rows.t());
+        correlation.mapv_inplace(|x| x.clamp(-1.0, 1.0));
         correlation.diag_mut().fill(1.0);
         correlation
     }

@@ -60,7 +60,7 @@ pub fn sem_from_attention<T: Real>(a: ArrayView2<T>) -> Result<OrderedSem, Error
         false => 0.0,
     });
     let g_z = Array2::from_shape_fn((tokens, tokens), |(i, j)| match i > j {
-        true => g[[i, j]] * (a[[i, i]] / a[[j, j]]),
+        true => g[[i, j]] * a[[i, i]] / a[[j, j]],
         false => 0.0,
     });
     argument::finite("coefficients", g.shape(), &g)?;
@@ -163,6 +163,10 @@ mod tests {
             sem_from_attention(a.view()),
             Err(Error::Argument(_))
         ));
+        // The ratio of the diagonal alone overflows, the coefficient does not.
+        let tiny = array![[1e-310, 0.0], [1e-10, 1.0]];
+        let g_z = sem_from_attention(tiny.view()).unwrap().g_z;
+        assert!((g_z[[1, 0]] / 1e300 - 1.0).abs() < 1e-9);
         // Here g alone does not overflow.
         let tiny = array![[1e-320, 0.0], [0.5, 0.5]];
         assert!(matches!(

@@ -39,7 +39,12 @@ pub fn depth_threshold(width: f64) -> Result<f64, Error> {
 /// After Levine et al. 2020; the constants were not compared with the printed theorem. All exact ranks that the tests
 /// of this crate know keep to it.
 pub fn log3_separation_bound(width: usize, heads: usize, depth: u32) -> f64 {
-    (3f64.powi(depth as i32) - 1.0) / 2.0 * ((width + heads) as f64).ln() / 3f64.ln()
+    // From 647 on the power is infinite; with one of width and heads in all the bound is 0 at every depth.
+    if width + heads <= 1 {
+        return 0.0;
+    }
+    let power = 3f64.powi(depth.min(1000) as i32);
+    (power - 1.0) / 2.0 * ((width + heads) as f64).ln() / 3f64.ln()
 }
 
 /// The number of parameters of the layers, $12 L d^2$: four maps of attention and a feed-forward network of width
@@ -121,11 +126,12 @@ impl DepthFit {
     /// [`width_at`](Self::width_at). It is negative for widths below $e^a$, which have no such depth.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a fit whose slope is not above 0, or a width that is not finite and above 0.
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a width that is not finite and above 0, or one
+    /// whose depth overflows with this fit.
     pub fn depth_at(&self, width: f64) -> Result<f64, Error> {
         self.check()?;
         argument::positive("width", width)?;
-        Ok((width.ln() - self.a) / self.b)
+        finite("width", width, (width.ln() - self.a) / self.b)
     }
 
     /// The number of parameters at the transition of this depth.
@@ -141,7 +147,8 @@ impl DepthFit {
     /// [`parameters_at`](Self::parameters_at).
     ///
     /// # Errors
-    /// [`Error::Argument`] for a fit whose slope is not above 0, or a number that is not finite and above 0.
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a number that is not finite and above 0, or one
+    /// whose depth overflows with this fit.
     ///
     /// # Numerics
     /// Newton's method on $\log y + y = \log c$, $y = 2 b L$; the function is concave, so that steps from the left
@@ -149,7 +156,7 @@ impl DepthFit {
     pub fn depth_of(&self, parameters: f64) -> Result<f64, Error> {
         self.check()?;
         argument::positive("parameters", parameters)?;
-        let c = parameters.ln() + (2.0 * self.b / 12.0).ln() - 2.0 * self.a;
+        let c = parameters.ln() + (self.b.ln() - 6f64.ln()) - 2.0 * self.a;
         // Newton's method starts where one term of the left side alone gives c, which is beyond the solution.
         let mut y = if c < 1.0 { c.exp() } else { c };
         for _ in 0..60 {
@@ -160,7 +167,7 @@ impl DepthFit {
                 break;
             }
         }
-        Ok(y / (2.0 * self.b))
+        finite("parameters", parameters, y / 2.0 / self.b)
     }
 
     /// The width of the network of this many parameters at its transition.
@@ -176,6 +183,13 @@ impl DepthFit {
         argument::positive("b", self.b)?;
         Ok(())
     }
+}
+
+/// A depth, if this fit has a finite one.
+fn finite(name: &'static str, given: f64, depth: f64) -> Result<f64, Error> {
+    let allowed = "a value whose depth does not overflow with this fit";
+    argument::in_range(depth.is_finite(), name, given, allowed)?;
+    Ok(depth)
 }
 
 #[cfg(test)]
@@ -238,6 +252,13 @@ mod tests {
             assert!(refused.starts_with("`width`"), "{refused}");
         }
         assert!(parameter_count(1.0, 1e153).unwrap().is_finite());
+        // Depths that overflow with fits that are hardly ones, and bounds that are no numbers to be multiplied.
+        assert!(DepthFit { b: 5e-324, ..fit }.depth_at(1e3).is_err());
+        assert!(DepthFit { a: -1e308, ..fit }.depth_of(1e9).is_err());
+        let flat = DepthFit { b: 5e-324, ..fit };
+        assert!(flat.depth_of(1e9).is_ok_and(|depth| depth > 0.0));
+        assert_eq!(log3_separation_bound(1, 0, u32::MAX), 0.0);
+        assert_eq!(log3_separation_bound(7, 2, u32::MAX), f64::INFINITY);
         assert!(fit.width_at(1e4).unwrap().is_finite() && fit.parameters_at(1e4).is_err());
         assert!(
             fit.width_at(1e6)

@@ -160,3 +160,20 @@ fn heads_of_examples_have_points_and_masks_of_their_own() {
         assert!(!differ(|seen| &seen.log10_key_magnitude), "{m}");
     }
 }
+
+#[test]
+fn no_key_is_passed_over_and_far_ones_are_a_whole_number_of_periods_away() {
+    let q = random([1, 1, 1, 4], 5);
+    let mut k = random([1, 1, 3, 4], 70);
+    let trace = |k: &Array4<f64>, similarity: &Similarity<'_, f64>| {
+        let by = (similarity, Magnitude::None);
+        similarity_magnitude_trace(q.view(), k.view(), by, &Mask::none())
+    };
+    let tiny = Similarity::Periodic { period: 1e-310 };
+    assert_eq!(trace(&k, &tiny).unwrap().log10_similarity[0], 0.0);
+    k[[0, 0, 1, 2]] = 1e200;
+    let near = Similarity::Periodic { period: 2.0 };
+    assert_eq!(trace(&k, &near).unwrap().log10_similarity[0], 0.0);
+    k[[0, 0, 1, 2]] = f64::NAN;
+    assert!(trace(&k, &Similarity::Rbf).unwrap().log10_similarity[0].is_nan());
+}
