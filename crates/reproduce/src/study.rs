@@ -66,6 +66,7 @@ pub struct Finding {
 
 /// One number, and what it may be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Measure {
     /// What it is.
     pub what: String,
@@ -79,6 +80,7 @@ pub struct Measure {
 
 /// Where a number must lie for its part to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
     /// Not above.

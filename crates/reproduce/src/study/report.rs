@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One measure as it is kept.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     suite: &'static str,
     scale: &'static str,
     /// The number of the part, under the name that the study gives its parts.
@@ -56,7 +56,8 @@ impl Study {
         })
     }
 
-    fn rows<'a>(&self, config: &'a Config, findings: &'a [Finding]) -> Vec<Row<'a>> {
+    /// The measures of all parts as they are kept.
+    pub(crate) fn rows<'a>(&self, config: &'a Config, findings: &'a [Finding]) -> Vec<Row<'a>> {
         let of = |finding: &'a Finding| {
             finding.measures.iter().map(|measure| Row {
                 suite: self.name,
@@ -74,7 +75,7 @@ impl Study {
     }
 
     /// The report.
-    fn write(&self, config: &Config, findings: &[Finding]) -> Document {
+    pub(crate) fn write(&self, config: &Config, findings: &[Finding]) -> Document {
         let title = format!("{}, at scale {}", self.title, config.scale);
         let mut document = Document::new(title);
         document.text((self.opening)(config.scale));

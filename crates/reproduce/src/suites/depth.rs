@@ -314,6 +314,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_inverse_gives_all_nine_published_sizes_their_depth_and_width() {
+        let fit = DepthFit::default();
+        for (parameters, depth, width) in [
+            (125e6, 25.6, 638.0),
+            (350e6, 32.7, 945.0),
+            (760e6, 38.2, 1287.0),
+            (1.3e9, 42.2, 1603.0),
+            (2.7e9, 47.7, 2173.0),
+            (6.7e9, 54.6, 3197.0),
+            (13e9, 59.8, 4257.0),
+            (175e9, 80.5, 13_459.0),
+            (1e12, 94.7, 29_657.0),
+        ] {
+            assert!((fit.depth_of(parameters).unwrap() - depth).abs() < 0.05);
+            assert_eq!(fit.width_of(parameters).unwrap().round(), width);
+        }
+    }
+
+    #[test]
     fn draws_are_of_other_maps_and_sides_of_other_tokens() {
         const PRIME: u64 = 1_000_003;
         let network = |draw| ModularNetwork::random([2, 1, 1], PRIME, seed(draw)).unwrap();

@@ -6,6 +6,7 @@ mod figures;
 mod nodes;
 mod on_request;
 mod regression;
+mod studies;
 mod time;
 mod translation;
 
@@ -17,22 +18,6 @@ use crate::statistics::Verdict;
 use crate::store::tests::published;
 use crate::suite::{Cut, Metric, Set};
 use crate::{Account, Results, Scale, Unit};
-
-/// What a study states is seen at scale smoke, but for what this scale shows without judging.
-#[test]
-fn studies_find_what_they_state() {
-    for suite in SUITES {
-        let Entry::Study(study) = suite else { continue };
-        let findings = study.measure(Scale::Smoke, || true).unwrap();
-        assert_eq!(findings.len(), study.parts.len());
-        for (finding, number) in findings.iter().zip(1..) {
-            assert_eq!(finding.number, number, "{}", study.name);
-            for measure in &finding.measures {
-                assert!(measure.passed(), "{}, {number}: {measure:?}", study.name);
-            }
-        }
-    }
-}
 
 const SCALES: [Scale; 3] = [Scale::Smoke, Scale::Desk, Scale::Paper];
 

@@ -1,0 +1,136 @@
+//! What studies find at scale smoke, and whether the published rows and reports of scale desk are of one piece.
+
+use super::published_report;
+use crate::propositions::PROPOSITIONS;
+use crate::study::{Allowed, Finding, Measure, Study};
+use crate::suites::{Entry, SUITES};
+use crate::{Config, Scale};
+use std::sync::LazyLock;
+
+fn studies() -> impl Iterator<Item = &'static Study> {
+    SUITES.into_iter().filter_map(|suite| match suite {
+        Entry::Study(study) => Some(study),
+        _ => None,
+    })
+}
+
+/// What every study finds at scale smoke.
+static SMOKE: LazyLock<Vec<(&Study, Vec<Finding>)>> = LazyLock::new(|| {
+    let measured = |study: &'static Study| {
+        let findings = study.measure(Scale::Smoke, || true);
+        (study, findings.unwrap())
+    };
+    studies().map(measured).collect()
+});
+
+/// What a study states is seen at scale smoke, but for what this scale shows without judging.
+#[test]
+fn studies_find_what_they_state() {
+    for (study, findings) in SMOKE.iter() {
+        assert_eq!(findings.len(), study.parts.len());
+        for (finding, number) in findings.iter().zip(1..) {
+            assert_eq!(finding.number, number, "{}", study.name);
+            for measure in &finding.measures {
+                assert!(measure.passed(), "{}, {number}: {measure:?}", study.name);
+            }
+        }
+    }
+}
+
+/// The rows of a published directory, line by line, and as they are read.
+fn published(study: &Study) -> Vec<(String, serde_json::Value)> {
+    let path = format!(
+        "{}/../../docs/results/{}-desk/rows.jsonl",
+        env!("CARGO_MANIFEST_DIR"),
+        study.name
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let read = |line: &str| (line.to_owned(), serde_json::from_str(line).unwrap());
+    text.lines().map(read).collect()
+}
+
+/// The findings of published rows: the words are those of the code, the numbers and their bounds those of the rows.
+fn findings(study: &Study, smoke: &[Finding]) -> Vec<Finding> {
+    let rows = published(study);
+    let of_part = |of: &Finding| {
+        let own = rows.iter().filter(|(_, row)| row[study.part] == of.number);
+        let own: Vec<_> = own.map(|(_, row)| row).collect();
+        let measure = |row: &serde_json::Value| serde_json::from_value(row.clone()).unwrap();
+        Finding {
+            cases: own[0]["cases"].as_u64().unwrap() as usize,
+            measures: own.into_iter().map(measure).collect(),
+            ..of.clone()
+        }
+    };
+    smoke.iter().map(of_part).collect()
+}
+
+/// Rows that were edited are not those of any findings, or give another report.
+#[test]
+fn published_rows_and_reports_of_studies_come_out_of_the_numbers_in_the_rows() {
+    for (study, smoke) in SMOKE.iter() {
+        let rows = published(study);
+        let findings = findings(study, smoke);
+        let config = Config {
+            scale: Scale::Desk,
+            code_version: rows[0].1["code_version"].as_str().unwrap().to_owned(),
+            ..Config::default()
+        };
+        let found = study.rows(&config, &findings);
+        let found = found.iter().map(|row| serde_json::to_string(row).unwrap());
+        let lines: Vec<String> = rows.into_iter().map(|(line, _)| line).collect();
+        assert_eq!(found.collect::<Vec<_>>(), lines, "{}", study.name);
+        let report = published_report(&format!("{}-desk", study.name));
+        let ours = study.write(&config, &findings).to_markdown();
+        // The head of the first table alone has another word in the oldest report.
+        let lines = |text: &str| {
+            let body = text.lines().filter(|line| !line.starts_with("|  |"));
+            body.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&ours), lines(&report), "{}", study.name);
+    }
+}
+
+/// Whether a number that lies in the first range lies in the second.
+fn is_within(one: Allowed, other: Allowed) -> bool {
+    let ends = |allowed| match allowed {
+        Allowed::AtMost(bound) => (f64::NEG_INFINITY, bound),
+        Allowed::AtLeast(bound) => (bound, f64::INFINITY),
+        Allowed::Within(low, high) => (low, high),
+        Allowed::Anything => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    let (one, other) = (ends(one), ends(other));
+    other.0 <= one.0 && one.1 <= other.1
+}
+
+/// The bounds of scale smoke are those of the code, which are wider than at scale desk where few cases tell less.
+#[test]
+fn bounds_of_published_rows_are_no_wider_than_those_of_scale_smoke() {
+    // Hoeffding's bounds of the propositions are of all cases together, and wider for more.
+    let is_other = |study: &Study| study.name != PROPOSITIONS.name;
+    for (study, smoke) in SMOKE.iter().filter(|(study, _)| is_other(study)) {
+        for (finding, smoke) in findings(study, smoke).iter().zip(smoke) {
+            let mut compared = 0;
+            for at_smoke in &smoke.measures {
+                let is_same = |other: &&Measure| other.what == at_smoke.what;
+                let Some(measure) = finding.measures.iter().find(is_same) else {
+                    continue;
+                };
+                compared += 1;
+                // Some bounds are other numbers that the part has measured.
+                let is_number = |other: &Measure| match measure.allowed {
+                    Allowed::AtMost(bound) | Allowed::AtLeast(bound) => bound == other.value,
+                    _ => false,
+                };
+                assert!(
+                    is_within(measure.allowed, at_smoke.allowed)
+                        || finding.measures.iter().any(is_number),
+                    "{}, {}: {measure:?}, at smoke {at_smoke:?}",
+                    study.name,
+                    finding.number
+                );
+            }
+            assert!(compared > 0, "{}, {}", study.name, finding.number);
+        }
+    }
+}
