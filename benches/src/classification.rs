@@ -9,6 +9,7 @@ use bochner_numerics::Seed;
 use bochner_text::BatchConfig;
 use rand::Rng;
 use serde_json::json;
+use std::num::NonZeroUsize;
 
 /// The number of sentences of each length, from one word on: the training part of MR in fold 0.
 const LENGTHS: [usize; 56] = [
@@ -20,6 +21,8 @@ const WORDS: usize = 16_904;
 const CLASSES: usize = 2;
 const POINTS: usize = 32;
 const BATCH: usize = 64;
+/// The parts of a batch that ours computes side by side.
+const PARTS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 const DROPOUT: f64 = 0.1;
 const P: f64 = 1.5;
 
@@ -148,6 +151,7 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
     let config = TextClassifierConfig::transformer(WORDS, CLASSES, LENGTHS.len(), encoder);
     let training = TrainingConfig {
         clip_norm: Some(1.0),
+        parts: PARTS,
         ..Default::default()
     };
     let task = Task::new(sentences, classes, batches)?;

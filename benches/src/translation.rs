@@ -17,12 +17,16 @@ use dfdx::tensor::Cpu;
 use rand::Rng;
 use serde_json::json;
 use std::hint::black_box;
+use std::num::NonZeroUsize;
 
 const POINTS: usize = 32;
 const DROPOUT: f64 = 0.1;
 
 /// The smallest token that is a word: padding, unknown words, start and end come before.
 const FIRST_WORD: usize = 4;
+
+/// The parts of a batch that ours computes side by side.
+const PARTS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// The hypotheses of a search.
 const BEAM: usize = 5;
@@ -165,7 +169,10 @@ fn trainer(shape: [usize; 8], attention: Variant) -> Result<Trainer, Error> {
     };
     let task = Task::new(pairs.collect(), batches)?.with_label_smoothing(0.1)?;
     let config = config(shape, attention, DROPOUT)?;
-    let training = TrainingConfig::default();
+    let training = TrainingConfig {
+        parts: PARTS,
+        ..Default::default()
+    };
     Ok(Trainer::new(&config, &training, task, Seed::new(1))?)
 }
 

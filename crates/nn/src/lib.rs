@@ -125,8 +125,8 @@ pub use loss::{classification_loss, cross_entropy, cross_entropy_of, mean_square
 pub use ndarray;
 pub use optim::{Adam, AdamState, clip_by_norm};
 pub use parameters::{
-    Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, tape_adding_to,
-    zero_gradients,
+    Parameter, ParameterMut, Parameters, alloc_gradients, drain_gradients, join, parameter_count,
+    tape_adding_to, zero_gradients,
 };
 pub use rand;
 pub use serde_json;

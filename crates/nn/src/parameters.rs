@@ -1,6 +1,7 @@
 //! Visiting the parameters of a model, whatever the types of their shapes.
 
 use crate::{Element, Error};
+use bochner_ops::rows::add_to;
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, SplitTape, Tensor, Trace, UniqueId, ZerosTensor};
@@ -54,6 +55,19 @@ pub trait Parameter<E: Element> {
     /// [`Error::Device`] if the memory for it cannot be had.
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
         self.gradient_parts(gradients, &mut |_, part| part.fill(E::default()))
+    }
+
+    /// Adds the gradient to that in `sum`, and sets it to zero.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory for it cannot be had.
+    fn drain_gradient(
+        &self,
+        gradients: &mut Gradients<E, Cpu>,
+        sum: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
+        add_to(self.dense_gradient(sum)?, self.dense_gradient(gradients)?);
+        self.zero_gradient(gradients)
     }
 
     /// The number of elements.
@@ -225,6 +239,22 @@ pub fn zero_gradients<E: Element>(
     })
 }
 
+/// Adds the gradients of all trained parameters to those in `sum`, and sets them to zero: for passes that have
+/// gradients of their own.
+///
+/// # Errors
+/// [`Error::Device`] if the memory cannot be had.
+pub fn drain_gradients<E: Element>(
+    model: &(impl Parameters<E> + ?Sized),
+    gradients: &mut Gradients<E, Cpu>,
+    sum: &mut Gradients<E, Cpu>,
+) -> Result<(), Error> {
+    try_for_each(model, |_, p| match p.is_trained() {
+        true => p.drain_gradient(gradients, sum),
+        false => Ok(()),
+    })
+}
+
 /// A tape whose backward pass adds to these gradients: for models that are given no tensor to
 /// [`trace`](dfdx::tensor::Trace::trace).
 ///
@@ -333,7 +363,7 @@ impl<E: Element, M: Parameters<E>> Parameters<E> for Option<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::{alloc_gradients, zero_gradients};
+    use super::{alloc_gradients, drain_gradients, zero_gradients};
     use dfdx::prelude::*;
 
     #[test]
@@ -346,7 +376,11 @@ mod tests {
         // Allocated afresh: the pass has dropped it.
         let inner = gradients.get_or_alloc_mut(&inner).unwrap();
         assert_eq!(**inner, [0.0, 0.0]);
-        zero_gradients(&x, &mut gradients).unwrap();
+        let mut sum = x.leaky_trace().sum().backward();
+        drain_gradients(&x, &mut gradients, &mut sum).unwrap();
+        assert_eq!(sum.get(&x).as_vec(), [3.0, 5.0]);
         assert_eq!(gradients.get(&x).as_vec(), [0.0, 0.0]);
+        zero_gradients(&x, &mut sum).unwrap();
+        assert_eq!(sum.get(&x).as_vec(), [0.0, 0.0]);
     }
 }

@@ -1,6 +1,7 @@
 //! Splitting work over rayon's current pool.
 //!
-//! The caller decides the pieces by the problem's shape alone; results come back in order. No
+//! The caller decides the pieces by the problem's shape alone; results come back in order. A thread that waits for the
+//! others of its section may take up other work meanwhile: nobody may hold a lock across a parallel section. No
 //! pool is ever built here: install your own with `rayon::ThreadPool::install`, or rayon starts its
 //! global one, with a thread a core.
 //!

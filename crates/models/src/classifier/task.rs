@@ -15,6 +15,7 @@ use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use rand::Rng;
+use std::num::NonZeroUsize;
 
 /// Sentences whose classes are to be learned.
 ///
@@ -208,6 +209,10 @@ impl training::Task for Task {
 
     fn examples(&self, batch: &Vec<usize>) -> usize {
         batch.len()
+    }
+
+    fn cut(&self, batch: &Vec<usize>, parts: NonZeroUsize) -> Option<Vec<Vec<usize>>> {
+        Some(training::cut(batch, parts))
     }
 
     fn forward(

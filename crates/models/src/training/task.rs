@@ -5,6 +5,7 @@ use bochner_nn::Parameters;
 use bochner_numerics::Seed;
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor};
 use serde::Serialize;
+use std::num::NonZeroUsize;
 
 /// Something to learn: data, and a model's way to be wrong about them.
 ///
@@ -12,13 +13,13 @@ use serde::Serialize;
 /// resumed draws what it would have drawn. [`regressor::Task`](crate::regressor::Task),
 /// [`node_classifier::Task`](crate::node_classifier::Task) and [`classifier::Task`](crate::classifier::Task)
 /// are such tasks.
-pub trait Task {
+pub trait Task: Sync {
     /// What is trained. A clone is kept of the best one.
-    type Model: Parameters<f32> + Clone;
+    type Model: Parameters<f32> + Clone + Sync;
     /// The settings of the model.
     type Config: Serialize;
     /// The part of the data that one forward pass reads.
-    type Batch;
+    type Batch: Sync;
     /// What a forward pass gives, on its tape.
     type Output;
 
@@ -40,8 +41,15 @@ pub trait Task {
     /// The data cannot be cut as the settings ask for.
     fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Self::Batch>, Error>;
 
-    /// The number of training examples in a batch: its weight in the means over an epoch or a step.
+    /// The number of training examples in a batch, or a part of one: its weight in the means over an epoch or a step.
     fn examples(&self, batch: &Self::Batch) -> usize;
+
+    /// A batch cut into parts of about equally many examples, no more parts than examples; `None` if a pass reads all
+    /// examples together, so that it cannot be cut.
+    fn cut(&self, batch: &Self::Batch, parts: NonZeroUsize) -> Option<Vec<Self::Batch>> {
+        let _ = (batch, parts);
+        None
+    }
 
     /// A forward pass in training, on a tape that adds to these gradients.
     ///
@@ -56,7 +64,7 @@ pub trait Task {
     ) -> Result<Self::Output, Error>;
 
     /// What is to be made small, but for the L2 norm, given the batch's share in the mean that a step takes over its
-    /// batches: 1 unless it has several.
+    /// batches and their parts: 1 unless it has several.
     ///
     /// # Errors
     /// Dfdx has no memory left.
@@ -77,6 +85,12 @@ pub trait Task {
     fn go_to_step(model: &mut Self::Model, step: u64) {
         let _ = (model, step);
     }
+}
+
+/// A list of examples in parts, for [`Task::cut`].
+pub(crate) fn cut(examples: &[usize], parts: NonZeroUsize) -> Vec<Vec<usize>> {
+    let size = examples.len().div_ceil(parts.get()).max(1);
+    examples.chunks(size).map(<[usize]>::to_vec).collect()
 }
 
 /// The objective of a batch, on the tape of its forward pass, and what it is made of.

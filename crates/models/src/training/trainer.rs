@@ -7,11 +7,13 @@ use crate::Error;
 use bochner_nn::{
     Checkpoint, CheckpointError, Integrity, Parameters, clip_by_norm, parameter_count,
 };
-use bochner_numerics::parallel::awake;
+use bochner_numerics::parallel::{self, awake};
 use bochner_numerics::{Seed, argument};
 use dfdx::prelude::AsArray;
+use dfdx::tensor::{Cpu, Gradients};
 use dfdx::tensor_ops::{Backward, TryMul};
 use serde_json::{Value, json};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// A model in training, with its data, optimiser and random stream.
@@ -41,7 +43,8 @@ impl<T: Task> Trainer<T> {
     /// A model with random initial values and everything to train it.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting that is out of range or does not fit the task.
+    /// [`Error::Argument`] for a setting that is out of range or does not fit the task, such as several parts of batches that
+    /// cannot be cut.
     pub fn new(
         config: &T::Config,
         training: &TrainingConfig,
@@ -49,6 +52,13 @@ impl<T: Task> Trainer<T> {
         seed: Seed,
     ) -> Result<Self, Error> {
         training.validate()?;
+        let parts = training.parts;
+        if parts > NonZeroUsize::MIN {
+            let batches = task.batches(&mut || seed)?;
+            let fits = batches.iter().all(|batch| task.cut(batch, parts).is_some());
+            let allowed = "1 for a model that reads all examples together";
+            argument::in_range(fits, "parts", parts.get() as f64, allowed)?;
+        }
         let description = json!({
             T::MODEL: config, "training": training, "seed": seed, "task": task.fingerprint(),
         });
@@ -150,29 +160,14 @@ impl<T: Task> Trainer<T> {
         let mut report = EpochReport::default();
         for batch in batches {
             let seed = self.descent.next_seed();
-            let output = match ahead.take() {
-                Some(output) => output,
-                None => self.forward(batch, seed)?,
+            let passes = match ahead.take() {
+                Some(output) => vec![backward(&self.task, &self.model, batch, output, all)?],
+                None => self.passes(batch, seed, all)?,
             };
-            let share = self.task.examples(batch) as f64 / all;
-            let Objective {
-                mut loss,
-                error,
-                squared_error,
-                penalty,
-            } = self.task.objective(&self.model, batch, output, share)?;
-            let part = EpochReport {
-                loss: f64::from(loss.array()),
-                error,
-                squared_error,
-                penalty,
-                ..EpochReport::default()
-            };
-            report.add(&part, share);
-            if batches.len() > 1 {
-                loss = loss.try_mul(share as f32).map_err(device_error)?;
+            for pass in passes {
+                report.add(&pass.report, pass.share);
+                self.descent.add(&self.model, pass.gradients)?;
             }
-            self.descent.gradients = Some(loss.try_backward().map_err(device_error)?);
         }
         let TrainingConfig {
             l2,
@@ -202,10 +197,31 @@ impl<T: Task> Trainer<T> {
         self.stands_at = step;
     }
 
-    /// A forward pass in training.
-    pub(crate) fn forward(&mut self, batch: &T::Batch, seed: Seed) -> Result<T::Output, Error> {
-        let gradients = self.descent.gradients(&self.model)?;
-        self.task.forward(&self.model, batch, gradients, seed)
+    /// The passes forward and backward of a batch in a step over `all` examples: of its parts side by side, where it has
+    /// any.
+    fn passes(&mut self, batch: &T::Batch, seed: Seed, all: f64) -> Result<Vec<Passed>, Error> {
+        let (descent, task, model) = (&mut self.descent, &self.task, &self.model);
+        let pass = |batch: &T::Batch, gradients, seed| {
+            let output = task.forward(model, batch, gradients, seed)?;
+            backward(task, model, batch, output, all)
+        };
+        let parts = match self.training.parts {
+            NonZeroUsize::MIN => None,
+            parts => task.cut(batch, parts),
+        };
+        let Some(parts) = parts else {
+            return Ok(vec![pass(batch, descent.gradients(model)?, seed)?]);
+        };
+        // Gradients of their own, added in order: the bits do not depend on the threads.
+        let zeros = parts
+            .iter()
+            .map(|_| descent.zero_gradients(model).map(Some));
+        let mut zeros = zeros.collect::<Result<Vec<_>, _>>()?;
+        let passes = parallel::map_chunks(&mut zeros, 1, |i, zeros| {
+            let zeros = zeros[0].take().expect("one a part");
+            pass(&parts[i], zeros, seed.nth(i as u64))
+        });
+        passes.into_iter().collect()
     }
 
     /// The model as it stands.
@@ -350,6 +366,46 @@ impl<T: Task> Trainer<T> {
         .map_err(refused::<T>)?;
         Ok(Read { kept, best, saved })
     }
+}
+
+/// What a pass forward and backward gives.
+struct Passed {
+    report: EpochReport,
+    /// The share of the pass in the means over the step.
+    share: f64,
+    gradients: Gradients<f32, Cpu>,
+}
+
+/// The backward pass of a batch, or of a part of one, in a step over `all` examples.
+fn backward<T: Task>(
+    task: &T,
+    model: &T::Model,
+    batch: &T::Batch,
+    output: T::Output,
+    all: f64,
+) -> Result<Passed, Error> {
+    let share = task.examples(batch) as f64 / all;
+    let Objective {
+        mut loss,
+        error,
+        squared_error,
+        penalty,
+    } = task.objective(model, batch, output, share)?;
+    let report = EpochReport {
+        loss: f64::from(loss.array()),
+        error,
+        squared_error,
+        penalty,
+        ..EpochReport::default()
+    };
+    if share != 1.0 {
+        loss = loss.try_mul(share as f32).map_err(device_error)?;
+    }
+    Ok(Passed {
+        report,
+        share,
+        gradients: loss.try_backward().map_err(device_error)?,
+    })
 }
 
 /// The error of a checkpoint that does not fit. A new run can start from the model of another run if the model's settings

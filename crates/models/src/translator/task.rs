@@ -16,6 +16,7 @@ use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::ArrayView2;
+use std::num::NonZeroUsize;
 
 /// A sequence of tokens and its translation, without marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -240,6 +241,10 @@ impl training::Task for Task {
     /// The tokens of the targets, their ends included: what the mean of the objective is over.
     fn examples(&self, batch: &Vec<usize>) -> usize {
         batch.iter().map(|&i| self.pairs[i].target.len() + 1).sum()
+    }
+
+    fn cut(&self, batch: &Vec<usize>, parts: NonZeroUsize) -> Option<Vec<Vec<usize>>> {
+        Some(training::cut(batch, parts))
     }
 
     fn forward(

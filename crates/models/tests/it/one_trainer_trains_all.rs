@@ -1,5 +1,7 @@
 //! The trainer: training until a measure stops improving, resumed runs, accumulated gradients, schedules.
 
+mod several_passes;
+
 use bochner_attention::{IkanDirect, Mikan, Penalty, Performer, Redraw, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
@@ -254,60 +256,6 @@ fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() 
     assert!(trainer_of(&training(), 8, 0.1).resume(&path).is_ok());
 }
 
-/// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
-#[test]
-fn accumulated_batches_are_one() {
-    let accumulated = TrainingConfig {
-        accumulate: NonZeroUsize::new(6).unwrap(),
-        ..training()
-    };
-    let (mut parts, mut one) = (
-        trainer_of(&accumulated, 11, 0.0),
-        trainer_of(&training(), 60, 0.0),
-    );
-    let [of_parts, of_one] = [&mut parts, &mut one].map(|trainer| trainer.epoch().unwrap());
-    assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
-    for (part, whole) in [
-        (of_parts.loss, of_one.loss),
-        (of_parts.squared_error, of_one.squared_error),
-        (of_parts.gradient_norm, of_one.gradient_norm),
-    ] {
-        assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
-    }
-    // The first step of Adam is one of signs: only a second one tells sizes.
-    parts.epoch().unwrap();
-    one.epoch().unwrap();
-    let [a, b] = [&parts, &one].map(logits);
-    assert!(relative_error(&a, &b) < 1e-2);
-    let apart = trainer_of(&training(), 11, 0.0);
-    assert!(relative_error(&logits(&apart), &b) > 1e-2);
-}
-
-/// A divergence is summed over a step, not a mean of its batches. Noise is in the errors alone.
-#[test]
-fn divergences_of_accumulated_batches_are_summed() {
-    let mikan = Mikan {
-        points: 4,
-        beta: 1e3,
-        ..Default::default()
-    };
-    let report = |accumulate: usize, batch: usize| {
-        let training = TrainingConfig {
-            accumulate: NonZeroUsize::new(accumulate).unwrap(),
-            ..training()
-        };
-        let config = config(mikan.clone().into(), 0.0);
-        let trainer = Trainer::new(&config, &training, task(batch), Seed::new(3));
-        trainer.unwrap().epoch().unwrap()
-    };
-    let (parts, one) = (report(6, 11), report(1, 60));
-    assert!(one.loss > 100.0 * one.error, "{one:?}");
-    assert!(
-        (parts.loss - one.loss).abs() < 1e-2 * one.loss,
-        "{parts:?} and {one:?}"
-    );
-}
-
 #[test]
 fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
     let moved = |training: TrainingConfig| {
@@ -348,21 +296,6 @@ fn words_are_dropped_in_training_alone() {
     assert!((kept.epoch().unwrap().error - want).abs() > 0.02);
     for wrong in [-0.1, 1.0, f64::NAN] {
         assert!(task(60).with_word_dropout(wrong).is_err());
-    }
-}
-
-#[test]
-fn threads_change_nothing() {
-    for variant in variants() {
-        let run = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            pool.build().unwrap().install(|| {
-                let mut trainer = trainer(variant.clone());
-                trainer.epoch().unwrap();
-                logits(&trainer)
-            })
-        };
-        assert_eq!(run(1), run(3), "{}", variant.name());
     }
 }
 

@@ -330,6 +330,19 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         marks.fill(E::zero());
         Ok(())
     }
+
+    fn drain_gradient(
+        &self,
+        gradients: &mut Gradients<E, Cpu>,
+        sum: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
+        let (sums, marks) = self.table(sum)?;
+        self.gradient_parts(gradients, &mut |start, row| {
+            marks[start / self.width] = E::one();
+            add(&mut sums[start..start + row.len()], row);
+        })?;
+        self.zero_gradient(gradients)
+    }
 }
 
 impl<E: Element> ParameterMut<E> for Embedding<E> {

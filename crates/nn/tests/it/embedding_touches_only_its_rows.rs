@@ -4,7 +4,7 @@
 use crate::common::{close, values};
 use bochner_nn::{
     Adam, Embedding, Error, Parameter, ParameterMut, alloc_gradients, classification_loss,
-    clip_by_norm, zero_gradients,
+    clip_by_norm, drain_gradients, zero_gradients,
 };
 use bochner_numerics::{ArgumentError, Seed, finite_difference};
 use bochner_ops::{AdamConfig, CrossEntropy};
@@ -116,6 +116,38 @@ fn reading_and_clipping_leave_it_sparse() {
         })
         .collect();
     assert_eq!(after, want);
+}
+
+/// A gradient that is drained into a sum leaves zeros, and marks in the sum only the rows that it has.
+#[test]
+fn gradients_that_are_drained_leave_it_sparse() {
+    let table = table();
+    let one = || loss(&table, alloc_gradients(&table).unwrap()).backward();
+    let rows = |gradients: &mut _| {
+        let mut rows = Vec::new();
+        let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
+        table.gradient_parts(gradients, f).unwrap();
+        rows
+    };
+    let (mut gradients, mut sum) = (one(), alloc_gradients(&table).unwrap());
+    let want = rows(&mut gradients);
+    drain_gradients(&table, &mut gradients, &mut sum).unwrap();
+    assert_eq!(
+        (rows(&mut sum), rows(&mut gradients)),
+        (want.clone(), vec![])
+    );
+    drain_gradients(&table, &mut one(), &mut sum).unwrap();
+    let twice = want
+        .into_iter()
+        .map(|(start, row)| (start, row.iter().map(|x| 2.0 * x).collect()));
+    assert_eq!(rows(&mut sum), twice.collect::<Vec<_>>());
+    assert!(
+        table
+            .gradient(&mut gradients)
+            .unwrap()
+            .iter()
+            .all(|&x| x == 0.0)
+    );
 }
 
 #[test]

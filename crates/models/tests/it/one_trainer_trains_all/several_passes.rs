@@ -1,0 +1,138 @@
+//! Steps of several passes: accumulated batches, and batches in parts that are computed side by side.
+
+use super::*;
+use bochner_models::regressor::{self, RegressorConfig};
+use ndarray::{Array1, Array2};
+
+/// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
+#[test]
+fn accumulated_batches_are_one() {
+    let accumulated = TrainingConfig {
+        accumulate: NonZeroUsize::new(6).unwrap(),
+        ..training()
+    };
+    let (mut parts, mut one) = (
+        trainer_of(&accumulated, 11, 0.0),
+        trainer_of(&training(), 60, 0.0),
+    );
+    let [of_parts, of_one] = [&mut parts, &mut one].map(|trainer| trainer.epoch().unwrap());
+    assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
+    for (part, whole) in [
+        (of_parts.loss, of_one.loss),
+        (of_parts.squared_error, of_one.squared_error),
+        (of_parts.gradient_norm, of_one.gradient_norm),
+    ] {
+        assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
+    }
+    // The first step of Adam is one of signs: only a second one tells sizes.
+    parts.epoch().unwrap();
+    one.epoch().unwrap();
+    let [a, b] = [&parts, &one].map(logits);
+    assert!(relative_error(&a, &b) < 1e-2);
+    let apart = trainer_of(&training(), 11, 0.0);
+    assert!(relative_error(&logits(&apart), &b) > 1e-2);
+}
+
+/// Without dropout, the step of a batch in parts is that of the batch, whatever else a step has; and no part is left
+/// out, though sentences cannot be cut into equally many.
+#[test]
+fn a_batch_in_parts_is_the_batch() {
+    for (parts, accumulate) in [(2, 1), (7, 1), (1000, 1), (4, 3)] {
+        let [of_parts, of_whole] = [parts, 1].map(|parts| {
+            let training = TrainingConfig {
+                accumulate: NonZeroUsize::new(accumulate).unwrap(),
+                parts: NonZeroUsize::new(parts).unwrap(),
+                l2: 0.1,
+                ..training()
+            };
+            let mut trainer = trainer_of(&training, 60usize.div_ceil(accumulate), 0.0);
+            let reports = [(); 2].map(|()| trainer.epoch().unwrap());
+            assert_eq!(trainer.steps_done(), 2);
+            (reports, logits(&trainer))
+        });
+        for (part, whole) in of_parts.0.into_iter().zip(of_whole.0) {
+            for (part, whole) in [
+                (part.loss, whole.loss),
+                (part.error, whole.error),
+                (part.gradient_norm, whole.gradient_norm),
+            ] {
+                assert!(
+                    (part - whole).abs() < 1e-3 * whole,
+                    "{part} and {whole} in {parts} parts"
+                );
+            }
+        }
+        assert!(relative_error(&of_parts.1, &of_whole.1) < 1e-2);
+    }
+}
+
+/// A divergence is summed over a step, not a mean of its batches. Noise is in the errors alone.
+#[test]
+fn divergences_of_accumulated_batches_are_summed() {
+    let mikan = Mikan {
+        points: 4,
+        beta: 1e3,
+        ..Default::default()
+    };
+    let report = |accumulate: usize, batch: usize| {
+        let training = TrainingConfig {
+            accumulate: NonZeroUsize::new(accumulate).unwrap(),
+            ..training()
+        };
+        let config = config(mikan.clone().into(), 0.0);
+        let trainer = Trainer::new(&config, &training, task(batch), Seed::new(3));
+        trainer.unwrap().epoch().unwrap()
+    };
+    let (parts, one) = (report(6, 11), report(1, 60));
+    assert!(one.loss > 100.0 * one.error, "{one:?}");
+    assert!(
+        (parts.loss - one.loss).abs() < 1e-2 * one.loss,
+        "{parts:?} and {one:?}"
+    );
+}
+
+#[test]
+fn threads_change_nothing() {
+    for variant in variants().into_iter().chain([redrawn()]) {
+        for (accumulate, parts) in [(1, 1), (2, 3), (1, 4)] {
+            let training = TrainingConfig {
+                accumulate: NonZeroUsize::new(accumulate).unwrap(),
+                parts: NonZeroUsize::new(parts).unwrap(),
+                ..training()
+            };
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let config = config(variant.clone(), 0.1);
+                    let trainer = Trainer::new(&config, &training, task(11), Seed::new(3));
+                    let mut trainer = trainer.unwrap();
+                    let report = trainer.epoch().unwrap();
+                    (report, logits(&trainer))
+                })
+            };
+            let one = run(1);
+            for threads in [2, 3, 7] {
+                assert_eq!(one, run(threads), "{} in {parts} parts", variant.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
+    let (x, y) = (Array2::zeros((4, 1)), Array1::zeros(4));
+    let task = regressor::Task::new(x, y, vec![0, 1, 2, 3]).unwrap();
+    let training = TrainingConfig {
+        parts: NonZeroUsize::new(2).unwrap(),
+        ..training()
+    };
+    let config = RegressorConfig::new(1, Softmax::default().into());
+    let got = regressor::Trainer::new(&config, &training, task, Seed::new(1));
+    match got.map(|_| ()) {
+        Err(Error::Argument(error @ ArgumentError::OutOfRange { .. })) => assert_eq!(
+            error.to_string(),
+            "`parts` is 2, but must be 1 for a model that reads all examples together"
+        ),
+        other => panic!("{other:?}"),
+    }
+}
