@@ -48,13 +48,14 @@ impl Performer {
             seed: self.seed.child("frequencies").nth(self.draw()),
             size,
         };
-        // A draw is replaced as a whole.
-        let mut last = self.drawn.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, w)) = last.as_ref().filter(|(own, _)| *own == draw) {
+        // A draw is replaced as a whole. It is made without the lock, since a thread that waits for its heads may begin
+        // another pass of the same layer; two that draw at once draw the same.
+        let last = || self.drawn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, w)) = last().as_ref().filter(|(own, _)| *own == draw) {
             return Ok(Arc::clone(w));
         }
         let w = Arc::new(draw.frequencies()?);
-        *last = Some((draw, Arc::clone(&w)));
+        *last() = Some((draw, Arc::clone(&w)));
         Ok(w)
     }
 }
