@@ -14,6 +14,8 @@ pub const EIGHT_HEADS: &str = "Transformer (8 heads)";
 
 /// The mechanisms of other papers, which tables run on request.
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
+/// Primal-Attention whose weights are parameters, so that it does not see the order of rows.
+pub const PRIMAL_PARAMETERS: &str = "Primal (parameters)";
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
 /// them. Everything not given is the mechanism's own default; a name that is not listed here is that of the registry.
@@ -29,6 +31,14 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
         let p = p.unwrap_or(mikan.p);
         Variant::from(Mikan { p, points, ..mikan })
     };
+    let primal = |rank, weights| {
+        let usual = Primal::default();
+        Variant::from(Primal {
+            rank,
+            weights,
+            ..usual
+        })
+    };
     match name {
         "IKA-S" => implicit(Mikan::ika_s()),
         "IKA-NS" => implicit(Mikan::ika_ns()),
@@ -43,16 +53,13 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             // Query and key together get one projection for each spectral point; its weights come from five times as
             // many rows.
             let (rank, trace) = ((points / 2).max(1), PrimalTrace::Data);
-            let rows = 5 * rank;
-            let weights = PrimalWeights::Data { rows, trace };
-            let usual = Primal::default();
-            Primal {
-                rank,
-                weights,
-                ..usual
-            }
-            .into()
+            let weights = PrimalWeights::Data {
+                rows: 5 * rank,
+                trace,
+            };
+            primal(rank, weights)
         }
+        PRIMAL_PARAMETERS => primal((points / 2).max(1), PrimalWeights::Parameters),
         "IKAN-direct" | LINEAR_TIME => {
             let usual = IkanDirect::default();
             let direct = IkanDirect {
@@ -119,10 +126,16 @@ mod tests {
             let variant = mechanism(name, Preset::Paper, Some(p), 8);
             assert_eq!(variant.name(), name.to_lowercase());
         }
-        for name in [TRANSFORMER, EIGHT_HEADS] {
+        for (name, own) in [
+            (TRANSFORMER, "softmax"),
+            (EIGHT_HEADS, "softmax"),
+            (PRIMAL_PARAMETERS, "primal"),
+        ] {
             let variant = mechanism(name, Preset::Paper, None, 8);
-            assert_eq!(variant.name(), "softmax");
+            assert_eq!(variant.name(), own);
         }
+        let of = |name| mechanism(name, Preset::Paper, None, 8).card().symmetry;
+        assert!(of("Primal").sees_order() && !of(PRIMAL_PARAMETERS).sees_order());
     }
 
     #[test]

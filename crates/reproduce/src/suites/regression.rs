@@ -6,7 +6,7 @@
 
 use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
-use crate::mechanisms::{EIGHT_HEADS, OF_OTHER_PAPERS, TRANSFORMER, mechanism};
+use crate::mechanisms::{EIGHT_HEADS, OF_OTHER_PAPERS, PRIMAL_PARAMETERS, TRANSFORMER, mechanism};
 use crate::plan::{Arm, Role};
 use crate::released::{heads, norm};
 use crate::report::Document;
@@ -64,6 +64,7 @@ static CARD: Card = Card {
         Model::new("CAT", ATTENTION).on_request(),
         Model::new("bipolar", ATTENTION).on_request(),
         Model::new("Primal", ATTENTION).on_request(),
+        Model::new(PRIMAL_PARAMETERS, ATTENTION).on_request(),
     ],
     metric: Metric::RMSE,
     baseline: TRANSFORMER,
@@ -111,7 +112,7 @@ static CARD: Card = Card {
          same in both.",
         "SE is too small, since folds share training rows; SE' corrects for it.",
         "Performer, CAT, bipolar attention and Primal-Attention run on request with 8 heads, in folds; none is judged. CAT and \
-         Primal-Attention see the order of rows and are run on the series alone, CO2 and Passenger.",
+         Primal, whose weights come from the data, see the order of rows and run on CO2 and Passenger alone.",
     ],
 };
 
@@ -293,7 +294,8 @@ impl Suite for Regression {
             arms.extend(judged.map(|(m, preset)| arm(m, preset, protocol, norm(m, at.set.title))));
         }
         let fits = |model: &&str| self.admits(at.set, model).is_ok();
-        let others = OF_OTHER_PAPERS.into_iter().filter(fits);
+        let others = [&OF_OTHER_PAPERS[..], &[PRIMAL_PARAMETERS]].concat();
+        let others = others.into_iter().filter(fits);
         arms.extend(others.map(|model| arm(model, Preset::Paper, Protocol::P10, None)));
         for model in ["IKAN-direct", "MIKAN"].into_iter().filter(|_| paper) {
             let candidates = [1.0, 1.5, 1.8, 2.0, 3.0].into_iter();

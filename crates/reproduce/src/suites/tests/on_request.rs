@@ -1,7 +1,7 @@
 //! Models that run only where they are asked for by name.
 
 use super::*;
-use crate::mechanisms::OF_OTHER_PAPERS;
+use crate::mechanisms::{OF_OTHER_PAPERS, PRIMAL_PARAMETERS};
 
 fn with(suite: &'static dyn Suite, scale: Scale, on_request: OnRequest) -> Plan {
     let sets = suite.card().asked(scale, &[]);
@@ -27,11 +27,16 @@ fn they_are_planned_only_then_and_change_no_other_unit() {
                     .filter(|arm| arm.set == set)
                     .map(|arm| arm.model)
                     .collect();
-                let has_order = suite.card().name == "classification";
-                match has_order || ["CO2", "Passenger"].contains(&set) {
-                    true => assert_eq!(models, OF_OTHER_PAPERS, "{set}"),
-                    false => assert_eq!(models, ["Performer", "bipolar"], "{set}"),
+                let of_words = suite.card().name == "classification";
+                let has_order = of_words || ["CO2", "Passenger"].contains(&set);
+                let mut want = match has_order {
+                    true => OF_OTHER_PAPERS.to_vec(),
+                    false => vec!["Performer", "bipolar"],
+                };
+                if !of_words {
+                    want.push(PRIMAL_PARAMETERS);
                 }
+                assert_eq!(models, want, "{set}");
             }
             assert!(others.iter().all(|arm| arm.role == Role::Compared));
         }
@@ -42,7 +47,7 @@ fn they_are_planned_only_then_and_change_no_other_unit() {
 fn mechanisms_that_see_the_order_of_rows_are_refused_where_rows_have_none() {
     let card = REGRESSION.card();
     for set in card.sets {
-        for model in OF_OTHER_PAPERS {
+        for model in OF_OTHER_PAPERS.into_iter().chain([PRIMAL_PARAMETERS]) {
             let refused = REGRESSION.admits(set, model).is_err();
             let sees_order = ["CAT", "Primal"].contains(&model);
             let is_series = ["CO2", "Passenger"].contains(&set.title);
