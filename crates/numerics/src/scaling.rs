@@ -45,8 +45,20 @@ fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
 }
 
 /// A number divided by $2^p$, where $p$ is `power`.
+#[inline(always)]
 pub fn over_power<T: Real>(x: T, power: i32) -> T {
-    T::of(libm::scalbn(x.as_f64(), -power))
+    T::of(times_power(x.as_f64(), power.saturating_neg()))
+}
+
+/// $x 2^p$, rounded once.
+#[inline(always)]
+fn times_power(x: f64, power: i32) -> f64 {
+    const BIAS: i32 = f64::MAX_EXP - 1;
+    match (1 - BIAS..=BIAS).contains(&power) {
+        // The power is a normal number: one product, exact or rounded once, which loops need not call a function for.
+        true => x * f64::from_bits(((power + BIAS) as u64) << (f64::MANTISSA_DIGITS - 1)),
+        false => libm::scalbn(x, power),
+    }
 }
 
 /// `x` times $2^p$, rounded, or the largest number of the type: what overflows must not meet another
@@ -54,12 +66,7 @@ pub fn over_power<T: Real>(x: T, power: i32) -> T {
 #[inline(always)]
 pub fn multiplied<T: Real>(x: f64, power: i32) -> T {
     let largest = T::max_value().as_f64();
-    let product = if power == 0 {
-        x
-    } else {
-        libm::scalbn(x, power)
-    };
-    T::of(product.clamp(-largest, largest))
+    T::of(times_power(x, power).clamp(-largest, largest))
 }
 
 /// `x`, or the largest number of the type with its sign where `x` is infinite; NaN stays NaN.
@@ -89,6 +96,28 @@ mod tests {
         let there: f32 = over_power(3.0, 200);
         assert_eq!(multiplied::<f32>(there.as_f64(), 0), there);
         assert_eq!(multiplied::<f64>(over_power(3.0, 200), 200), 3.0);
+    }
+
+    #[test]
+    fn powers_are_multiplied_as_scalbn_does() {
+        let some = [
+            0.0,
+            -1.0,
+            0.7,
+            1e-300,
+            5e-324,
+            -3.3e-308,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        for power in [
+            -2000, -1075, -1023, -1022, -1021, -1, 0, 1, 1022, 1023, 1024, 3000,
+        ] {
+            for x in some {
+                assert_eq!(times_power(x, power), libm::scalbn(x, power), "{x} {power}");
+            }
+        }
+        assert_eq!(over_power(1.0_f32, i32::MIN), f32::INFINITY);
     }
 
     #[test]

@@ -15,6 +15,21 @@ pub(crate) fn max<T: Real>(row: &[T]) -> T {
     lanes(row, T::neg_infinity(), |a, b| if b > a { b } else { a })
 }
 
+/// The maximum of what `f` makes of the rows' numbers, pair by pair; NaN counts as nothing.
+#[inline(always)]
+pub(crate) fn max_of<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T) -> T) -> T {
+    let above = |top: T, x: T| if x > top { x } else { top };
+    let ((chunks, rest), (others, other_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    let mut lanes = [T::neg_infinity(); 16];
+    for (chunk, other) in chunks.iter().zip(others) {
+        for (lane, (&x, &y)) in lanes.iter_mut().zip(chunk.iter().zip(other)) {
+            *lane = above(*lane, f(x, y));
+        }
+    }
+    let rest = rest.iter().zip(other_rest).map(|(&x, &y)| f(x, y));
+    lanes.into_iter().chain(rest).fold(T::neg_infinity(), above)
+}
+
 /// The row's sum.
 #[inline(always)]
 pub(crate) fn sum<T: Real>(row: &[T]) -> T {
@@ -69,4 +84,24 @@ fn lanes<T: Real>(row: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
         }
     }
     lanes.iter().chain(rest).fold(start, |a, &b| f(a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_is_found_wherever_it_stands() {
+        for n in [0, 1, 15, 16, 17, 33] {
+            let (a, b) = (vec![1.0_f32; n], vec![0.5_f32; n]);
+            let want = if n == 0 { f32::NEG_INFINITY } else { 0.5 };
+            assert_eq!(max_of(&a, &b, |a, b| a - b), want);
+            for place in 0..n {
+                let (mut a, mut b) = (a.clone(), b.clone());
+                (a[place], b[(place + 1) % n]) = (3.0, f32::NAN);
+                let want = if n == 1 { f32::NEG_INFINITY } else { 2.5 };
+                assert_eq!(max_of(&a, &b, |a, b| a - b), want, "{place} of {n}");
+            }
+        }
+    }
 }

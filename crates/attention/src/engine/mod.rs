@@ -35,7 +35,7 @@ pub(crate) use cache::keep_marked;
 pub(crate) use decode::first_seen;
 pub(crate) use dispatch::{Attend, Memory, State, Tiled};
 pub(crate) use exponents::{Exponents, Level};
-pub(crate) use lanes::{add, dot, map_and_sum, max, sum, total};
+pub(crate) use lanes::{add, dot, map_and_sum, max, max_of, sum, total};
 pub(crate) use linear_time::{FiniteRank, NoRank, Squares, linear_time_state};
 pub(crate) use output::OutputRows;
 pub(crate) use random_features::RandomFeatures;

@@ -55,10 +55,29 @@ pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
 /// A copy of numbers divided by a power of two, if that is not one.
 pub(crate) fn divided<T: Real>(x: Mat<T>, power: i32, numbers: &Buffers<T>) -> Option<Buffer<T>> {
     (power != 0).then(|| {
-        let mut copy = numbers.empty(x.data().len());
-        copy.extend(x.data().iter().map(|&x| over_power(x, power)));
-        copy
+        let mut out = numbers.any(x.data().len());
+        let x = x.data();
+        instructions::run(Divide {
+            x,
+            power,
+            out: &mut out,
+        });
+        out
     })
+}
+
+struct Divide<'a, T> {
+    x: &'a [T],
+    power: i32,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for Divide<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let pairs = self.out.iter_mut().zip(self.x);
+        pairs.for_each(|(out, &x)| *out = over_power(x, self.power));
+    }
 }
 
 /// The rescaled copy of a matrix, if there is one, otherwise the matrix itself.
@@ -81,12 +100,8 @@ struct FillMultiplied<'a, T, F> {
 impl<T: Real, F: Fn(usize) -> f64> Task for FillMultiplied<'_, T, F> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let entries = self.out.iter_mut().enumerate();
-        // The usual case without a branch an entry.
-        if self.power == 0 {
-            entries.for_each(|(i, out)| *out = multiplied((self.value)(i), 0));
-        } else {
-            entries.for_each(|(i, out)| *out = multiplied((self.value)(i), self.power));
+        for (i, out) in self.out.iter_mut().enumerate() {
+            *out = multiplied((self.value)(i), self.power);
         }
     }
 }

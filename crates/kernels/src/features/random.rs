@@ -124,12 +124,7 @@ impl RandomFeatureMap {
                 angles.iter_mut().for_each(|u| *u = above(*u) + epsilon);
                 ln_in_place(angles);
             }
-            Self::Positive => {
-                for (i, logs) in logs.chunks_exact_mut(count).enumerate() {
-                    let half = half_square(x.row(i));
-                    logs.iter_mut().for_each(|u| *u -= half);
-                }
-            }
+            Self::Positive => instructions::run(SubtractHalfSquares { x, logs }),
             Self::Hyperbolic => {
                 // The last row first, since it moves furthest to the right.
                 for i in (0..rows).rev() {
@@ -221,8 +216,35 @@ impl RandomFeatureMap {
 }
 
 /// $|x|^2 / 2$, in double precision.
+#[inline(always)]
 fn half_square<T: Real>(x: &[T]) -> T {
-    T::of(0.5 * x.iter().map(|x| x.as_f64().powi(2)).sum::<f64>())
+    let square = |x: &T| x.as_f64() * x.as_f64();
+    let (chunks, rest) = x.as_chunks::<16>();
+    let mut lanes = [0.0; 16];
+    for chunk in chunks {
+        let each = lanes.iter_mut().zip(chunk);
+        each.for_each(|(lane, x)| *lane += square(x));
+    }
+    let rest: f64 = rest.iter().map(square).sum();
+    T::of(0.5 * (lanes.iter().sum::<f64>() + rest))
+}
+
+/// Subtracts from the angles of each row of `x` half of its square.
+struct SubtractHalfSquares<'a, T> {
+    x: Mat<'a, T>,
+    logs: &'a mut [T],
+}
+
+impl<T: Real> Task for SubtractHalfSquares<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let count = self.logs.len() / self.x.shape().0.max(1);
+        let rows = self.logs.chunks_exact_mut(count.max(1));
+        for (i, logs) in rows.enumerate() {
+            let half = half_square(self.x.row(i));
+            logs.iter_mut().for_each(|u| *u -= half);
+        }
+    }
 }
 
 /// From cotangents of features to those of angles.
@@ -246,13 +268,13 @@ impl<T: Real> Task for PullBack<'_, T> {
         let rows = rows.zip(self.logs.chunks_exact(per_row));
         let out = angles.chunks_exact_mut(count.max(1)).zip(sums);
         for ((out, sum), ((f, x), logs)) in out.zip(rows) {
-            *sum += along_logs(f, x);
+            *sum += match self.map {
+                RandomFeatureMap::Positive => add_products(f, x, out),
+                _ => along_logs(f, x),
+            };
             match self.map {
-                RandomFeatureMap::Positive => {
-                    for (out, (&f, &x)) in out.iter_mut().zip(f.iter().zip(x)) {
-                        *out += times(f, x);
-                    }
-                }
+                // The gradients are the terms of the sum.
+                RandomFeatureMap::Positive => {}
                 RandomFeatureMap::Hyperbolic => {
                     let ((f, f_back), (x, x_back)) = (f.split_at(count), x.split_at(count));
                     for (r, out) in out.iter_mut().enumerate() {
@@ -281,6 +303,28 @@ impl<T: Real> Task for PullBack<'_, T> {
 #[inline(always)]
 fn times<T: Real>(a: T, b: T) -> T {
     if b == T::zero() { T::zero() } else { a * b }
+}
+
+/// Adds the products to `out`, and returns their sum.
+#[inline(always)]
+fn add_products<T: Real>(f: &[T], x: &[T], out: &mut [T]) -> T {
+    let ((f, f_rest), (x, x_rest)) = (f.as_chunks::<16>(), x.as_chunks::<16>());
+    let (out, out_rest) = out.as_chunks_mut::<16>();
+    let mut lanes = [T::zero(); 16];
+    for ((out, f), x) in out.iter_mut().zip(f).zip(x) {
+        for (((lane, out), &f), &x) in lanes.iter_mut().zip(out).zip(f).zip(x) {
+            let product = times(f, x);
+            *lane += product;
+            *out += product;
+        }
+    }
+    let mut sum = lanes.into_iter().fold(T::zero(), |sum, x| sum + x);
+    for ((out, &f), &x) in out_rest.iter_mut().zip(f_rest).zip(x_rest) {
+        let product = times(f, x);
+        sum += product;
+        *out += product;
+    }
+    sum
 }
 
 /// The sum of the products.

@@ -1,7 +1,7 @@
 //! Features of some rows, as logarithms.
 
 use super::Frequencies;
-use crate::engine::max;
+use crate::engine::max_of;
 use bochner_kernels::{AngleGradients, Logarithms, RandomFeatureMap};
 use bochner_numerics::instructions::{self, Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
@@ -62,13 +62,12 @@ impl<T: Real> Features<'_, T> {
     /// The features of some queries or keys.
     pub(super) fn of(&self, x: Mat<T>) -> Block<T> {
         let (rows, count) = (x.shape().0, self.count());
-        let (scale, bound) = (self.scale(), largest_coordinate::<T>());
-        let mut scaled = self.numbers.empty(x.data().len());
-        scaled.extend(x.data().iter().map(|&x| match x * scale {
-            x if x > bound => bound,
-            x if x < -bound => -bound,
-            x => x,
-        }));
+        let mut scaled = self.numbers.any(x.data().len());
+        instructions::run(Scale {
+            x: x.data(),
+            by: self.scale(),
+            out: &mut scaled,
+        });
         let mut logs = self.numbers.any(rows * count);
         let signed = if self.map.is_positive() {
             0
@@ -201,11 +200,9 @@ impl<T: Real> Block<T> {
     /// The largest shifted logarithm of each row.
     pub(super) fn tops(&self, shift: Shift<T>, numbers: &Buffers<T>) -> Buffer<T> {
         let mut tops = numbers.any(self.rows);
-        let mut scratch = numbers.any(self.count());
         instructions::run(Tops {
             block: self,
             shift,
-            scratch: &mut scratch,
             tops: &mut tops,
         });
         tops
@@ -239,37 +236,49 @@ impl<T: Real> Block<T> {
     }
 }
 
+/// Rows times a number, as far as their squares stay in range.
+struct Scale<'a, T> {
+    x: &'a [T],
+    by: T,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for Scale<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let bound = largest_coordinate::<T>();
+        for (out, &x) in self.out.iter_mut().zip(self.x) {
+            // NaN stays.
+            let x = x * self.by;
+            let x = if x > bound { bound } else { x };
+            *out = if x < -bound { -bound } else { x };
+        }
+    }
+}
+
 struct Tops<'a, T> {
     block: &'a Block<T>,
     shift: Shift<'a, T>,
-    scratch: &'a mut [T],
     tops: &'a mut [T],
+}
+
+impl<T: Real> Tops<'_, T> {
+    #[inline(always)]
+    fn each(self, by: Option<&[T]>, shifted: impl Fn(T, T) -> T + Copy) {
+        let rows = self.block.logs.chunks_exact(self.block.count().max(1));
+        for (logs, top) in rows.zip(self.tops) {
+            *top = max_of(logs, by.unwrap_or(logs), shifted);
+        }
+    }
 }
 
 impl<T: Real> Task for Tops<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let rows = self.block.logs.chunks_exact(self.scratch.len());
-        for (logs, top) in rows.zip(self.tops) {
-            shifted(logs, self.shift, self.scratch);
-            *top = max(self.scratch);
-        }
-    }
-}
-
-#[inline(always)]
-fn shifted<T: Real>(logs: &[T], shift: Shift<T>, out: &mut [T]) {
-    match shift {
-        Shift::None => out.copy_from_slice(logs),
-        Shift::Plus(by) => {
-            for ((out, &x), &by) in out.iter_mut().zip(logs).zip(by) {
-                *out = x + by;
-            }
-        }
-        Shift::Minus(by) => {
-            for ((out, &x), &by) in out.iter_mut().zip(logs).zip(by) {
-                *out = x - by;
-            }
+        match self.shift {
+            Shift::None => self.each(None, |x, _| x),
+            Shift::Plus(by) => self.each(Some(by), |x, by| x + by),
+            Shift::Minus(by) => self.each(Some(by), |x, by| x - by),
         }
     }
 }
@@ -297,19 +306,30 @@ struct Relative<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Real> Task for Relative<'_, T> {
+impl<T: Real> Relative<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self, _: A) {
+    fn each<A: Arithmetic>(self, by: Option<&[T]>, shifted: impl Fn(T, T) -> T) {
         let (count, binary) = (self.block.count().max(1), T::of(LOG2_E));
         let rows = self.out.chunks_exact_mut(count);
         for (i, (out, logs)) in rows.zip(self.block.logs.chunks_exact(count)).enumerate() {
             let level = self.levels.get(i).copied().unwrap_or_default();
-            shifted(logs, self.shift, out);
-            out.iter_mut()
-                .for_each(|x| *x = exp2::<T, A>((*x - level) * binary));
+            for ((out, &x), &by) in out.iter_mut().zip(logs).zip(by.unwrap_or(logs)) {
+                *out = exp2::<T, A>((shifted(x, by) - level) * binary);
+            }
         }
         for (out, &sign) in self.out.iter_mut().zip(self.block.signs.iter()) {
             *out *= sign;
+        }
+    }
+}
+
+impl<T: Real> Task for Relative<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        match self.shift {
+            Shift::None => self.each::<A>(None, |x, _| x),
+            Shift::Plus(by) => self.each::<A>(Some(by), |x, by| x + by),
+            Shift::Minus(by) => self.each::<A>(Some(by), |x, by| x - by),
         }
     }
 }

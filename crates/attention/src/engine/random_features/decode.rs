@@ -172,8 +172,7 @@ pub(super) fn decode<T: Real>(
                         pairs.meet((&q, k), values, rows, output);
                     }
                     for (output, row) in output.chunks_exact_mut(width).zip(rows) {
-                        let inverse = row.inverse();
-                        output.iter_mut().for_each(|x| *x *= inverse);
+                        row.normalise(output);
                     }
                 }
             }
@@ -205,7 +204,6 @@ pub(super) fn decode<T: Real>(
         }
     }
     if let Some(output) = output {
-        output.iter_mut().for_each(|x| *x = scaling::bounded(*x));
         multiply_finite(output, unit);
     }
 }

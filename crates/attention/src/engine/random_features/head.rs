@@ -3,9 +3,9 @@
 use super::block::{Block, Features, Pulled, Shift};
 use super::pairs::{Factors, Given, Pairs, Row, Values};
 use super::referenced_sums::Sums;
+use crate::engine::Rows;
 use crate::engine::backward::GradientRows;
 use crate::engine::scan::{Course, ResultRows, Scanned, Span, Summed};
-use crate::engine::{Rows, dot};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, matmul_in};
 use std::ops::Range;
@@ -95,11 +95,8 @@ impl<'a, T: Real> Head<'a, T> {
     /// The cotangents of multiples of features, $S y_i$, given rows $y = [r | s]$.
     fn read_back(&self, sums: &Sums<T>, wide: Mat<T>, last: Option<&[T]>) -> Buffer<T> {
         let (numbers, rows, features) = (self.features.numbers, wide.shape().0, sums.last.len());
-        let mut cotangent = numbers.empty(rows * features);
-        for i in 0..rows {
-            let last = last.map_or(T::one(), |last| last[i]);
-            cotangent.extend(sums.last.iter().map(|&sum| sum * last));
-        }
+        let mut cotangent = numbers.any(rows * features);
+        sums.multiply_last(last, &mut cotangent);
         let target = MatMut::new(&mut cotangent, rows, features);
         matmul_in(numbers, T::one(), wide, sums.matrix().t(), T::one(), target);
         cotangent
@@ -148,14 +145,7 @@ impl<T: Real> Scanned<T> for Head<'_, T> {
             let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
             let features = self.features.count();
             record(Operations::multiply_adds(multiples.len()));
-            let each = rows.iter_mut().zip(multiples.chunks_exact(features));
-            for ((row, multiples), &reference) in each.zip(levels.iter()) {
-                let normaliser = dot(multiples, &sums.last);
-                *row = Row {
-                    reference,
-                    normaliser,
-                };
-            }
+            sums.normalise(&multiples, &levels, rows);
             let multiples = Mat::new(&multiples, rows.len(), features);
             let target = MatMut::new(output, rows.len(), self.width());
             let (one, zero) = (T::one(), T::zero());
@@ -169,8 +159,7 @@ impl<T: Real> Scanned<T> for Head<'_, T> {
             task.keys = Some(k.block);
         }
         for (out, row) in output.chunks_exact_mut(self.width()).zip(rows) {
-            let inverse = row.inverse();
-            out.iter_mut().for_each(|x| *x *= inverse);
+            row.normalise(out);
         }
     }
 

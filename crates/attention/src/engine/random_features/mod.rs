@@ -192,9 +192,6 @@ impl<T: Real> RandomFeatures<T> {
                 None
             }
         };
-        for x in output.iter_mut() {
-            *x = scaling::bounded(*x);
-        }
         multiply_finite(output, unit);
         KeptHead { rows, starts, unit }
     }
@@ -224,8 +221,7 @@ impl<T: Real> RandomFeatures<T> {
                     pairs.meet((&q, k), Values::new(values), rows, output);
                 }
                 for (output, row) in output.chunks_exact_mut(width).zip(rows) {
-                    let inverse = row.inverse();
-                    output.iter_mut().for_each(|x| *x *= inverse);
+                    row.normalise(output);
                 }
             },
         );

@@ -48,6 +48,12 @@ impl<T: Real> Row<T> {
             false => bounded(self.normaliser.recip()),
         }
     }
+
+    /// Divides the row's sum by its normaliser.
+    pub(super) fn normalise(self, sum: &mut [T]) {
+        let inverse = self.inverse();
+        sum.iter_mut().for_each(|x| *x = bounded(*x * inverse));
+    }
 }
 
 /// Which pairs are meant, and what the mask and dropout make of them.

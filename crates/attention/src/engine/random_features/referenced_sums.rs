@@ -1,9 +1,13 @@
 //! Sums over positions, each feature's relative to a reference of its own.
 
 use super::block::{Block, Features, Shift};
+use super::pairs::Row;
 use crate::engine::scan::Summed;
+use crate::engine::{add, dot};
 use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
+use bochner_numerics::scaling::over_power;
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Real, matmul_in};
 
 /// $S_r = \sum_j e^{l_{jr} - c_r} y_j$ with $l_{jr} = \log \phi_r(k_j)$ and $y_j = [v_j | 1]$.
@@ -65,22 +69,33 @@ impl<T: Real> Sums<T> {
         let (rows, width) = y.shape();
         let features = self.last.len();
         record(Operations::multiply_adds(multiples.len()));
-        for (i, row) in multiples.chunks_exact(features).enumerate() {
-            match last {
-                None => self
-                    .last
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(sum, &f)| *sum += f),
-                Some(last) => {
-                    let pairs = self.last.iter_mut().zip(row);
-                    pairs.for_each(|(sum, &f)| *sum += f * last[i]);
-                }
-            }
-        }
+        instructions::run(AddRows {
+            rows: multiples,
+            weights: last,
+            sums: &mut self.last,
+        });
         let target = MatMut::new(&mut self.wide, features, width);
         let multiples = Mat::new(multiples, rows, features).t();
         matmul_in(numbers, T::one(), multiples, y, T::one(), target);
+    }
+
+    /// Writes what is known of rows whose features relative to `levels` are `multiples`.
+    pub(super) fn normalise(&self, multiples: &[T], levels: &[T], rows: &mut [Row<T>]) {
+        instructions::run(Normalise {
+            multiples,
+            sums: &self.last,
+            levels,
+            rows,
+        });
+    }
+
+    /// Writes the last column's sums into each row, times the row's factor if there are any.
+    pub(super) fn multiply_last(&self, factors: Option<&[T]>, out: &mut [T]) {
+        instructions::run(Outer {
+            left: factors,
+            right: &self.last,
+            out,
+        });
     }
 
     /// Makes sums over keys relative to references that are not below the present ones.
@@ -107,9 +122,73 @@ impl<T: Real> Sums<T> {
     pub(super) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
         for x in sums.wide.iter_mut() {
-            *x = bochner_numerics::scaling::over_power(*x, power);
+            *x = over_power(*x, power);
         }
         sums
+    }
+}
+
+/// Adds rows, each times its weight, or as they are.
+struct AddRows<'a, T> {
+    rows: &'a [T],
+    weights: Option<&'a [T]>,
+    sums: &'a mut [T],
+}
+
+impl<T: Real> Task for AddRows<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for (i, row) in self.rows.chunks_exact(self.sums.len()).enumerate() {
+            match self.weights {
+                None => add(self.sums, row),
+                Some(weights) => {
+                    let pairs = self.sums.iter_mut().zip(row);
+                    pairs.for_each(|(sum, &x)| *sum += x * weights[i]);
+                }
+            }
+        }
+    }
+}
+
+/// Writes references and normalisers of rows.
+struct Normalise<'a, T> {
+    multiples: &'a [T],
+    /// The sums of the column of ones.
+    sums: &'a [T],
+    levels: &'a [T],
+    rows: &'a mut [Row<T>],
+}
+
+impl<T: Real> Task for Normalise<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let multiples = self.multiples.chunks_exact(self.sums.len());
+        let each = self.rows.iter_mut().zip(multiples).zip(self.levels);
+        for ((row, multiples), &reference) in each {
+            let normaliser = dot(multiples, self.sums);
+            *row = Row {
+                reference,
+                normaliser,
+            };
+        }
+    }
+}
+
+/// The outer product of two vectors; without a left one, the right one in every row.
+struct Outer<'a, T> {
+    left: Option<&'a [T]>,
+    right: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for Outer<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for (i, out) in self.out.chunks_exact_mut(self.right.len()).enumerate() {
+            let left = self.left.map_or(T::one(), |left| left[i]);
+            let pairs = out.iter_mut().zip(self.right);
+            pairs.for_each(|(out, &x)| *out = x * left);
+        }
     }
 }
 

@@ -46,6 +46,13 @@ impl Conformance for Performer {
                 Coupling::Orthogonal,
                 Norms::Root,
             ),
+            // More than wide instructions take at a time.
+            of(
+                RandomFeatureMap::Positive,
+                19,
+                Coupling::Independent,
+                Norms::Chi,
+            ),
         ]
     }
 

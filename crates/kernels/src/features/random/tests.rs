@@ -9,10 +9,16 @@ const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Relu { epsilon: 0.1 },
 ];
 
+/// Widths and numbers of frequencies, below, at and above what wide instructions take at a time.
+const SIZES: [(usize, usize); 4] = [(3, 5), (16, 16), (17, 33), (40, 7)];
+
 #[test]
 fn features_are_what_the_table_says() {
-    let (x, w) = (random::<f64, _>((3, 2), "x"), random((5, 2), "w"));
-    for map in MAPS {
+    for ((d, m), map) in SIZES
+        .into_iter()
+        .flat_map(|size| MAPS.map(|map| (size, map)))
+    {
+        let (x, w) = (random::<f64, _>((3, d), "x"), random((m, d), "w"));
         let phi = random_feature_map(x.view(), w.view(), map).unwrap();
         for (i, x) in x.rows().into_iter().enumerate() {
             for (r, w) in w.rows().into_iter().enumerate() {
@@ -29,11 +35,12 @@ fn features_are_what_the_table_says() {
                     RandomFeatureMap::Relu { epsilon } => (u.max(0.0) + epsilon, None),
                 };
                 let close = |got: f64, want: f64| {
-                    assert!((got * 5.0_f64.sqrt() - want).abs() < 1e-13, "{map:?}");
+                    let error = (got * (m as f64).sqrt() - want).abs();
+                    assert!(error < 1e-13 * want.abs().max(1.0), "{map:?} of {d}, {m}");
                 };
                 close(phi[[i, r]], first);
                 if let Some(second) = second {
-                    close(phi[[i, 5 + r]], second);
+                    close(phi[[i, m + r]], second);
                 }
             }
         }
@@ -42,9 +49,12 @@ fn features_are_what_the_table_says() {
 
 #[test]
 fn gradients_agree_with_finite_differences() {
-    let (x, w) = (random((4, 3), "x"), random((5, 3), "w"));
-    for map in MAPS {
-        let cotangent = random((4, map.features(5)), "cotangent");
+    for ((d, m), map) in SIZES
+        .into_iter()
+        .flat_map(|size| MAPS.map(|map| (size, map)))
+    {
+        let (x, w) = (random((4, d), "x") * 0.4, random((m, d), "w"));
+        let cotangent = random((4, map.features(m)), "cotangent");
         let value = |x: ArrayView2<f64>, w: ArrayView2<f64>| {
             (&random_feature_map(x, w, map).unwrap() * &cotangent).sum()
         };
