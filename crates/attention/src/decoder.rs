@@ -5,6 +5,7 @@ mod size;
 
 pub use size::DecoderSize;
 
+use self::held::Moves;
 use crate::engine::{Arguments, Memory, Paths, shared_heads, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
@@ -82,6 +83,7 @@ pub struct Decoder<T> {
     /// No key of any sequence: a call that remembers nothing.
     nothing: Mask,
     workspace: Workspace<T>,
+    moves: Moves<T>,
 }
 
 impl<T: Real> Clone for Decoder<T> {
@@ -94,6 +96,7 @@ impl<T: Real> Clone for Decoder<T> {
             lengths: self.lengths.clone(),
             nothing: self.nothing.clone(),
             workspace: self.workspace.clone(),
+            moves: Moves::default(),
         }
     }
 }
@@ -147,6 +150,7 @@ impl<T: Real> Decoder<T> {
             lengths: vec![0; batch],
             nothing: Mask::none().with_key_lengths(vec![0; batch]),
             workspace: Workspace::new(),
+            moves: Moves::default(),
         };
         decoder.forget_for(heads);
         Ok(decoder)

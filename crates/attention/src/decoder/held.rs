@@ -2,8 +2,31 @@
 
 use super::{Decoder, DecoderSize};
 use crate::engine::{HEADS_OF_K, Memory, first_seen};
-use crate::{Error, Mask};
+use crate::Error;
 use bochner_numerics::{Real, argument};
+
+/// What a reorder needs beside the memories, kept for the next one.
+pub(super) struct Moves<T> {
+    /// How many sequences are still to take over each one of before.
+    uses: Vec<usize>,
+    /// The lengths of before.
+    lengths: Vec<usize>,
+    /// The memories of before, until they are taken over.
+    before: Vec<Option<Box<dyn Memory<T>>>>,
+    /// Those that nobody takes over.
+    unused: Vec<Box<dyn Memory<T>>>,
+}
+
+impl<T> Default for Moves<T> {
+    fn default() -> Self {
+        Self {
+            uses: Vec::new(),
+            lengths: Vec::new(),
+            before: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+}
 
 impl<T: Real> Decoder<T> {
     /// The number of positions of each sequence, `[B]`.
@@ -88,6 +111,9 @@ impl<T: Real> Decoder<T> {
     /// Sequence `b` becomes what `indices[b]` was, spectral points of its own included: for beam
     /// search. There may be more or fewer sequences than before.
     ///
+    /// The last sequence to take over a state takes it as it is, the others copy it: where the states are sums, into
+    /// those that nobody takes over. So nothing is allocated for them while there are no more sequences than before.
+    ///
     /// # Errors
     /// [`Error::Argument`] if `indices` is empty, or holds one that is not below the number of sequences.
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
@@ -100,25 +126,43 @@ impl<T: Real> Decoder<T> {
             return Ok(());
         }
         let heads = self.memories.len() / batch;
-        let mut uses = vec![0_usize; batch];
+        let Moves {
+            uses,
+            lengths,
+            before,
+            unused,
+        } = &mut self.moves;
+        uses.clear();
+        uses.resize(batch, 0);
         indices.iter().for_each(|&b| uses[b] += 1);
-        let mut memories = Vec::with_capacity(indices.len() * heads);
+        before.extend(self.memories.drain(..).map(Some));
+        for (own, _) in before.chunks_mut(heads).zip(&*uses).filter(|own| *own.1 == 0) {
+            unused.extend(own.iter_mut().filter_map(Option::take));
+        }
         for &b in indices {
             uses[b] -= 1;
-            for h in b * heads..(b + 1) * heads {
-                // The last to use it takes it along.
-                memories.push(match uses[b] {
-                    0 => {
-                        let empty = self.empty();
-                        std::mem::replace(&mut self.memories[h], empty)
+            for memory in &mut before[b * heads..(b + 1) * heads] {
+                if uses[b] == 0 {
+                    self.memories.extend(memory.take());
+                    continue;
+                }
+                let memory = memory.as_deref().expect("the last to use it takes it");
+                self.memories.push(match unused.pop() {
+                    Some(mut own) => {
+                        own.copy_from(memory);
+                        own
                     }
-                    _ => self.memories[h].clone(),
+                    None => memory.copy(),
                 });
             }
         }
-        self.memories = memories;
-        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
-        self.nothing = Mask::none().with_key_lengths(vec![0; indices.len()]);
+        before.clear();
+        unused.clear();
+        lengths.clone_from(&self.lengths);
+        self.lengths.clear();
+        self.lengths.extend(indices.iter().map(|&b| lengths[b]));
+        let none = std::iter::repeat_n(0, indices.len());
+        self.nothing.set_key_lengths(none);
         self.size.batch = indices.len();
         self.settings.reorder(indices);
         Ok(())

@@ -12,6 +12,7 @@ use crate::{Form, Mask, Settings};
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{ArrayView2, ArrayView4};
+use std::any::Any;
 use std::ops::Range;
 
 /// What one head, or all that share it, remember of the positions so far.
@@ -62,6 +63,17 @@ impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
 
     fn copy(&self) -> Box<dyn Memory<T>> {
         Box::new(self.clone())
+    }
+
+    fn copy_from(&mut self, other: &dyn Memory<T>) {
+        let other: &dyn Any = other;
+        match (self, other.downcast_ref().expect("of the same kernel")) {
+            (Self::Sums(Some(own), length), Self::Sums(Some(sums), others)) => {
+                own.copy_from(sums);
+                *length = *others;
+            }
+            (own, other) => own.clone_from(other),
+        }
     }
 
     #[cfg(feature = "dfdx")]

@@ -95,6 +95,9 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
 
     fn copy(&self) -> Box<dyn Memory<T>>;
 
+    /// Becomes a copy of what the same kernel remembers of another head; sums are written over those that are there.
+    fn copy_from(&mut self, other: &dyn Memory<T>);
+
     /// Whether it holds positions that are not all on one path, of which [`keep`](Self::keep) leaves some.
     #[cfg(feature = "dfdx")]
     fn can_branch(&self) -> bool {

@@ -11,6 +11,7 @@ use crate::engine::scan::{self, Course, Scanned};
 use crate::engine::{HeadAt, Memory, blocks};
 use bochner_numerics::memory::remove_first;
 use bochner_numerics::{Mat, Real, scaling};
+use std::any::Any;
 
 /// What one head remembers of the positions so far.
 #[derive(Clone)]
@@ -103,6 +104,26 @@ impl<T: Real> Memory<T> for HeadMemory<T> {
 
     fn copy(&self) -> Box<dyn Memory<T>> {
         Box::new(self.clone())
+    }
+
+    fn copy_from(&mut self, other: &dyn Memory<T>) {
+        let other: &dyn Any = other;
+        match (self, other.downcast_ref().expect("of the same kernel")) {
+            (
+                Self::Sums {
+                    sums: Some(own),
+                    length,
+                },
+                Self::Sums {
+                    sums: Some(sums),
+                    length: others,
+                },
+            ) => {
+                own.copy_from(sums);
+                *length = *others;
+            }
+            (own, other) => own.clone_from(other),
+        }
     }
 }
 

@@ -36,6 +36,13 @@ impl<T: Real> Sums<T> {
         }
     }
 
+    /// Becomes a copy of other sums over as many features, in the memory that is there.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.references.clone_from_slice(&other.references);
+        self.wide.clone_from_slice(&other.wide);
+        self.last.clone_from_slice(&other.last);
+    }
+
     pub(super) fn size(&self) -> usize {
         self.references.len() + self.wide.len() + self.last.len()
     }
