@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
     remote = "Self"
 )]
 pub struct BeamConfig {
-    /// The number of hypotheses that are followed; 5 by default, and 1 is a greedy search.
+    /// The number of hypotheses that are followed; 5 by default. A search with 1 and [`Stop::Count`] is greedy: it takes
+    /// the most probable token at each place.
     pub beam: usize,
     /// The exponent of the length penalty, at least 0; 0.6 by default.
     pub alpha: f64,
@@ -22,6 +23,24 @@ pub struct BeamConfig {
     pub max_length: usize,
     /// When the search stops before that.
     pub stop: Stop,
+    /// A further bound on the number of tokens, by the length of the source; none by default.
+    ///
+    /// A translator obeys it. [`BeamSearch`] and [`beam_search`], which know no source, refuse it: they take the settings
+    /// that [`for_source`](Self::for_source) makes of it.
+    #[serde(alias = "source_bound", skip_serializing_if = "Option::is_none")]
+    pub source_bound: Option<SourceBound>,
+}
+
+/// A bound on the length of a hypothesis by the length of its source: so many tokens for each token of the source, and
+/// some more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SourceBound {
+    /// The number of tokens for each token of the source, at least 0; fractions of a token of their sum are cut off.
+    #[serde(alias = "per_token")]
+    pub per_token: f64,
+    /// The number of tokens besides.
+    pub more: usize,
 }
 
 /// When a search stops.
@@ -32,6 +51,10 @@ pub enum Stop {
     #[default]
     Count,
     /// The search stops when no live hypothesis can overtake the best one that has ended.
+    ///
+    /// Since a live hypothesis may still grow to the largest length, whose penalty is the mildest, this is usually many
+    /// steps later. With a beam of 1 the search is not greedy then: where the most probable token ends the hypothesis,
+    /// the next one goes on, and the better score of the two wins.
     Bound,
 }
 
@@ -42,6 +65,7 @@ impl Default for BeamConfig {
             alpha: 0.6,
             max_length: 200,
             stop: Stop::Count,
+            source_bound: None,
         }
     }
 }
@@ -50,7 +74,36 @@ impl BeamConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("beam", self.beam)?;
         argument::at_least_one("max_length", self.max_length)?;
-        argument::non_negative("alpha", self.alpha)
+        argument::non_negative("alpha", self.alpha)?;
+        let per_token = self.source_bound.map_or(0.0, |bound| bound.per_token);
+        argument::non_negative("per_token", per_token)
+    }
+
+    /// The settings of the search for a translation of a source of so many tokens: the [`source_bound`](Self::source_bound)
+    /// becomes a part of `max_length`, which stays at least 1.
+    ///
+    /// ```
+    /// use bochner_text::{BeamConfig, SourceBound};
+    ///
+    /// let source_bound = Some(SourceBound { per_token: 1.5, more: 10 });
+    /// let config = BeamConfig { max_length: 40, source_bound, ..BeamConfig::default() };
+    /// let longest = [3, 100].map(|tokens| config.for_source(tokens).unwrap().max_length);
+    /// assert_eq!(longest, [14, 40]);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a setting of zero, or an exponent or a number of tokens below 0.
+    pub fn for_source(&self, tokens: usize) -> Result<Self, Error> {
+        self.validate()?;
+        let bound = self.source_bound.map(|SourceBound { per_token, more }| {
+            let of_source = (per_token * tokens as f64) as usize;
+            of_source.saturating_add(more).max(1)
+        });
+        Ok(Self {
+            max_length: bound.map_or(self.max_length, |bound| bound.min(self.max_length)),
+            source_bound: None,
+            ..self.clone()
+        })
     }
 
     /// The score of a hypothesis of `length` tokens, the end included.
@@ -116,8 +169,8 @@ pub struct Found {
 ///
 /// At each place, all continuations of all live hypotheses are ranked by probability, among equals by the
 /// lower token, then by the earlier place in the beam. Those that end and are among the first `beam` have
-/// ended; the first `beam` of the others live on. At the last place only the end can follow. So a
-/// hypothesis that ends does not take a place from the ones that go on.
+/// ended; the first `beam` of those that do not end live on, so that a hypothesis that ends takes no place
+/// from them. At the last place only the end can follow.
 ///
 /// ```
 /// use bochner_text::{BeamConfig, Error, Tokens, beam_search};
@@ -142,8 +195,8 @@ pub struct Found {
 /// ```
 ///
 /// # Errors
-/// Those of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a start or an end beyond
-/// the vocabulary, or a logarithmic probability that is NaN or plus infinity.
+/// Those of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a
+/// start or an end beyond the vocabulary, or a logarithmic probability that is NaN or plus infinity.
 ///
 /// # Reference
 /// Y. Wu et al., *Google's neural machine translation system*, 2016 (the length penalty).
@@ -165,6 +218,15 @@ pub fn beam_search<T: Real, E: From<Error>>(
 
 fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
     config.validate()?;
+    if let Some(bound) = config.source_bound {
+        let allowed =
+            "left out where no source is known: take what `BeamConfig::for_source` makes of it";
+        return Err(argument::out_of_range(
+            "source_bound",
+            bound.per_token,
+            allowed,
+        ));
+    }
     argument::index("start", tokens.start, tokens.vocabulary)?;
     argument::index("end", tokens.end, tokens.vocabulary)?;
     let differ = tokens.start != tokens.end;
@@ -231,7 +293,8 @@ impl<'a> BeamSearch<'a> {
     /// A search before its first step.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a start or an end beyond the vocabulary.
+    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a start or an end beyond the
+    /// vocabulary.
     pub fn new(tokens: Tokens, config: &'a BeamConfig) -> Result<Self, Error> {
         check(&tokens, config)?;
         Ok(Self {

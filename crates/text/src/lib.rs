@@ -74,7 +74,9 @@ pub mod subword;
 pub mod vocabulary;
 
 pub use batches::{BatchConfig, Counted, Padded, ordered_batches, padded, shuffled_batches};
-pub use beam::{BeamConfig, BeamSearch, Found, Hypothesis, Live, Stop, Tokens, beam_search};
+pub use beam::{
+    BeamConfig, BeamSearch, Found, Hypothesis, Live, SourceBound, Stop, Tokens, beam_search,
+};
 pub use bleu::{
     BleuConfig, BleuScore, BleuStatistics, BootstrapConfig, Case, Comparison, Interval, Orders,
     PairedBootstrap, Smoothing, Tokenisation, bootstrap, corpus_bleu, line_statistics,

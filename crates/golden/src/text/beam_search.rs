@@ -130,6 +130,7 @@ impl Case {
             alpha,
             max_length: self.max_length,
             stop,
+            ..BeamConfig::default()
         };
         let found = beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
             let rows = log_probs.chunks_mut(self.vocabulary);

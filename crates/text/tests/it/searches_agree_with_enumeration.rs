@@ -1,7 +1,9 @@
 //! A beam wide enough finds what enumerating every sequence finds, and a narrow one never finds better.
 
 use bochner_numerics::Seed;
-use bochner_text::{BeamConfig, BeamSearch, Error, Found, Live, Stop, Tokens, beam_search};
+use bochner_text::{
+    BeamConfig, BeamSearch, Error, Found, Live, SourceBound, Stop, Tokens, beam_search,
+};
 use proptest::prelude::*;
 use rand::Rng;
 
@@ -70,6 +72,7 @@ fn config(beam: usize, alpha: f64, stop: Stop) -> BeamConfig {
         alpha,
         max_length: PLACES,
         stop,
+        ..BeamConfig::default()
     }
 }
 
@@ -165,6 +168,19 @@ fn wrong_settings_and_numbers_are_refused() {
         ..good.clone()
     };
     refused(with(&TOKENS, &endless, -1.0), "max_length");
+    let bounded = |per_token| BeamConfig {
+        source_bound: Some(SourceBound { per_token, more: 3 }),
+        ..good.clone()
+    };
+    refused(
+        with(&TOKENS, &bounded(1.0), -1.0),
+        "`BeamConfig::for_source`",
+    );
+    assert!(with(&TOKENS, &bounded(1.0).for_source(2).unwrap(), -1.0).is_ok());
+    for below in [-0.1, f64::NAN] {
+        let error = bounded(below).for_source(2).unwrap_err().to_string();
+        assert!(error.contains("`per_token`"), "{error}");
+    }
     refused(with(&Tokens { end: 5, ..TOKENS }, &good, -1.0), "end");
     refused(with(&Tokens { start: 1, ..TOKENS }, &good, -1.0), "end");
     refused(with(&TOKENS, &good, f32::NAN), "log_probs");
@@ -172,6 +188,52 @@ fn wrong_settings_and_numbers_are_refused() {
     // A model that can say nothing finds nothing.
     let none = with(&TOKENS, &good, f32::NEG_INFINITY).unwrap();
     assert_eq!((none.hypotheses.len(), none.steps), (0, 1));
+}
+
+#[test]
+fn a_source_bounds_the_length_up_to_the_largest() {
+    let longest = |per_token, more, tokens| {
+        let config = BeamConfig {
+            source_bound: Some(SourceBound { per_token, more }),
+            max_length: 20,
+            ..BeamConfig::default()
+        };
+        let found = config.for_source(tokens).unwrap();
+        assert_eq!(found.source_bound, None);
+        found.max_length
+    };
+    assert_eq!(longest(1.5, 2, 3), 6);
+    assert_eq!(longest(1.5, 2, 100), 20);
+    // A translation has its end at least.
+    assert_eq!(longest(2.0, 0, 0), 1);
+    assert_eq!(longest(f64::MAX, usize::MAX, usize::MAX), 20);
+    let whole = BeamConfig::default();
+    assert_eq!(whole.for_source(1).unwrap(), whole);
+}
+
+/// The end is the most probable token at first, and what follows the runner-up is certain.
+#[test]
+fn one_hypothesis_is_greedy_where_the_search_stops_at_its_end_alone() {
+    let step = |live: &[Live], log_probs: &mut [f64]| {
+        log_probs.fill(f64::NEG_INFINITY);
+        match live[0].tokens.len() {
+            1 => [log_probs[1], log_probs[2]] = [0.51_f64.ln(), 0.49_f64.ln()],
+            4 => log_probs[1] = 0.0,
+            _ => log_probs[2] = 0.0,
+        }
+        Ok::<(), Error>(())
+    };
+    let found = |stop| beam_search(&TOKENS, &config(1, 1.0, stop), step).unwrap();
+    let greedy = found(Stop::Count);
+    assert_eq!(
+        (&greedy.hypotheses[0].tokens[..], greedy.steps),
+        (&[1][..], 1)
+    );
+    let bound = found(Stop::Bound);
+    assert_eq!(
+        (&bound.hypotheses[0].tokens[..], bound.steps),
+        (&[2, 2, 2, 1][..], 4)
+    );
 }
 
 #[test]

@@ -36,6 +36,8 @@ fn settings_out_of_range_are_refused() {
     assert!(refusal::<BatchConfig>(r#"{"bucket": 0}"#).contains("`bucket` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"beam": 0}"#).contains("`beam` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"alpha": -1.0}"#).contains("`alpha` is -1"));
+    let bound = r#"{"source-bound": {"per-token": -1.0, "more": 10}}"#;
+    assert!(refusal::<BeamConfig>(bound).contains("`per_token` is -1"));
     assert!(refusal::<BleuConfig>(r#"{"max-order": 0}"#).contains("`max_order` is 0"));
     let floor = r#"{"smoothing": {"floor": {"value": -0.1}}}"#;
     assert!(refusal::<BleuConfig>(floor).contains("value of smoothing"));
