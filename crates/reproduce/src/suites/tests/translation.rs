@@ -1,12 +1,12 @@
 //! Table 3: what is planned, what the gate and the choices do, and what is judged.
 
 use super::*;
+use crate::Mark;
 use crate::check;
 use crate::store::{Artefacts, Curve};
 use crate::trial::Moment;
 use crate::trial::translation::Place;
 use crate::trial::translation::{LAST_LOSS, TranslationSettings};
-use crate::{Mark, Number};
 use bochner_datasets::{DataStore, Policy};
 
 fn settings(arm: &Arm) -> TranslationSettings {
@@ -373,7 +373,6 @@ fn the_report_names_the_gate_and_the_papers_numbers() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(all.mean(claimed(&plan, "MIKAN"), Number::V).is_some());
 }
 
 #[test]
