@@ -1,8 +1,8 @@
 //! What a decoder holds, and forgets.
 
 use super::{Decoder, DecoderSize};
-use crate::engine::{HEADS_OF_K, Memory, first_seen};
 use crate::Error;
+use crate::engine::{HEADS_OF_K, Memory, first_seen};
 use bochner_numerics::{Real, argument};
 
 /// What a reorder needs beside the memories, kept for the next one.
@@ -136,7 +136,11 @@ impl<T: Real> Decoder<T> {
         uses.resize(batch, 0);
         indices.iter().for_each(|&b| uses[b] += 1);
         before.extend(self.memories.drain(..).map(Some));
-        for (own, _) in before.chunks_mut(heads).zip(&*uses).filter(|own| *own.1 == 0) {
+        for (own, _) in before
+            .chunks_mut(heads)
+            .zip(&*uses)
+            .filter(|own| *own.1 == 0)
+        {
             unused.extend(own.iter_mut().filter_map(Option::take));
         }
         for &b in indices {
