@@ -36,7 +36,7 @@ pub struct BeamConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SourceBound {
-    /// The number of tokens for each token of the source, at least 0; fractions of a token of their sum are cut off.
+    /// The number of tokens for each token of the source, at least 0. Fractions of a token are cut off.
     #[serde(alias = "per_token")]
     pub per_token: f64,
     /// The number of tokens besides.
