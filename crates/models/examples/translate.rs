@@ -14,7 +14,7 @@ use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::*;
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, Marks, SubwordConfig, Subwords, TokenCounts};
-use std::{error::Error, fs, path::Path};
+use std::{error::Error, fs, num::NonZeroUsize, path::Path};
 
 /// The positions of the model; longer pairs are left out.
 const LONGEST: usize = 100;
@@ -23,10 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
     let [source, target, epochs] = arguments.try_into().map_err(|_| "SOURCE TARGET EPOCHS")?;
     let saved = Path::new("translator.safetensors");
-    train([&source, &target], epochs.parse()?, saved)?;
+    let epochs = epochs.parse::<NonZeroUsize>()?.get();
+    train([&source, &target], epochs, saved)?;
     let translator = TextTranslator::load(saved)?;
-    for line in std::io::stdin().lines() {
-        let translated = translator.translate(&line?);
+    // All lines at once, since those of similar length take their steps together.
+    let lines = std::io::stdin().lines().collect::<Result<Vec<_>, _>>()?;
+    for translated in translator.translate_all(lines.iter().map(String::as_str))? {
         println!("{}", translated.unwrap_or_else(|e| format!("({e})")));
     }
     Ok(())
@@ -39,7 +41,12 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
     let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
     let mut pairs = Pair::of_lines([&text.source, &text.target], &subwords, &vocabulary)?;
+    let all = pairs.len();
     pairs.retain(|pair| pair.source.len().max(pair.target.len() + 1) <= LONGEST);
+    eprintln!(
+        "{} of {all} pairs are left out: a side has over {LONGEST} tokens",
+        all - pairs.len()
+    );
     let task = Task::new(pairs, BatchConfig::default())?.with_label_smoothing(0.1)?;
     let layer = EncoderLayerConfig {
         width: 128,

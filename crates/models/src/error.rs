@@ -22,7 +22,7 @@ pub enum Error {
          the model with `longest` of its positions at least {got}"
     )]
     TooLong {
-        /// The length of the sequence, padding included.
+        /// The length of the sequence, with the padding of its batch if it has any.
         got: usize,
         /// The number of positions in the table.
         longest: usize,
@@ -55,6 +55,12 @@ pub enum Error {
         /// The number of positions in the table.
         longest: usize,
     },
+    /// The numbers of a model overflow, or are NaN, so that no translation of a source has a probability.
+    #[error(
+        "the model's numbers overflow or are NaN for this source: go back to an earlier checkpoint, or train the model \
+         with a smaller `learning_rate` or with `clip_norm`"
+    )]
+    Overflow,
     /// There is no such computation.
     #[error("there is no {what}; use {instead}")]
     Unsupported {

@@ -6,7 +6,7 @@ use bochner_attention::{
     Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, PackedMultiHead, Pass,
 };
 use bochner_nn::{Element, FeedForward, LayerNorm, Linear};
-use bochner_numerics::{Buffers, argument};
+use bochner_numerics::{Buffers, Seed, argument};
 use bochner_ops::rows::add;
 use bochner_ops::{Mode, PackedAffine, PackedFeedForward};
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
@@ -50,9 +50,9 @@ impl<E: Element> PackedDecoder<E> {
 
 /// A [`Decoder`] as it stands, which decodes the next position of every sequence of a batch, given all before.
 ///
-/// Each layer remembers the keys and values of its sequence and of the memory, which is mapped once; where its
-/// mechanism's own form is linear in time, and for random features unless theirs is not, a state of constant size. The
-/// outputs are those of [`Decoder::apply`] in evaluation, to rounding.
+/// Each layer maps the memory once, and remembers keys and values of the memory and of its sequence. A mechanism whose
+/// settings ask for [`Form::LinearTime`] remembers a state of constant size instead; random features do so with
+/// [`Form::Automatic`] too. The outputs are those of [`Decoder::apply`] in evaluation, to rounding.
 #[derive(Clone, Debug)]
 pub struct DecoderSteps<E: Element> {
     weights: PackedDecoder<E>,
@@ -71,6 +71,32 @@ impl<E: Element> Decoder<E> {
             layers: layers.collect::<Result<_, _>>()?,
             norm: Norm::of(&self.norm),
         })))
+    }
+
+    /// Refuses mechanisms that cannot decode position by position.
+    pub(crate) fn expect_steps(&self) -> Result<(), Error> {
+        use bochner_attention::Error::Unsupported;
+        // All layers have the same mechanisms.
+        let weights = LayerWeights::of(&self.layers[0])?;
+        let memory = Array3::zeros((1, 1, weights.attention_norm.gamma.len()));
+        let pass = Pass::Evaluation { seed: Seed::new(0) };
+        let whats = [
+            "decoding token by token with this mechanism in the decoder's attention to itself",
+            "decoding token by token with this mechanism in the decoder's attention to the source",
+        ];
+        let (own, cross) = weights.each_state(memory.view(), &Mask::none(), pass);
+        for (error, what) in [own.err(), cross.err()].into_iter().zip(whats) {
+            match error {
+                Some(Unsupported { .. }) => {
+                    let instead = "a mechanism that can, such as `Softmax` or `IkanDirect`, or `Mikan` with \
+                                   `Posterior::Unconditional` and one draw";
+                    return Err(Error::Unsupported { what, instead });
+                }
+                Some(error) => return Err(error.into()),
+                None => (),
+            }
+        }
+        Ok(())
     }
 
     /// The decoder as it stands, before the first position; [`PackedDecoder::steps`] is for several batches.
@@ -185,12 +211,29 @@ impl<E: Element> LayerWeights<E> {
         of_memory: &Mask,
         pass: Pass,
     ) -> Result<LayerStates<E>, Error> {
+        let (attention, cross_attention) = self.each_state(memory, of_memory, pass);
+        Ok(LayerStates {
+            attention: attention?,
+            cross_attention: cross_attention?,
+        })
+    }
+
+    /// What each of the two attentions remembers before the first position, or why it cannot decode.
+    fn each_state(
+        &self,
+        memory: ArrayView3<E>,
+        of_memory: &Mask,
+        pass: Pass,
+    ) -> (
+        Result<MultiHeadDecoder<E>, bochner_attention::Error>,
+        Result<MultiHeadCrossDecoder<E>, bochner_attention::Error>,
+    ) {
         let (batch, form) = (memory.dim().0, Form::Automatic);
         let cross = &self.cross_attention;
-        Ok(LayerStates {
-            attention: self.attention.decoder(batch, form, pass.nth(0))?,
-            cross_attention: cross.cross_decoder(memory, of_memory, form, pass.nth(1))?,
-        })
+        (
+            self.attention.decoder(batch, form, pass.nth(0)),
+            cross.cross_decoder(memory, of_memory, form, pass.nth(1)),
+        )
     }
 }
 

@@ -39,7 +39,7 @@ pub struct TranslatorConfig {
     pub longest: usize,
     /// The settings of the encoder.
     pub encoder: EncoderConfig,
-    /// The settings of the decoder, of the encoder's width and dropout.
+    /// The settings of the decoder, of the encoder's width, and of its dropout unless `attention_dropout` is given.
     pub decoder: DecoderConfig,
     /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
     /// linear time takes none.
@@ -186,7 +186,8 @@ impl<E: Element> Translator<E> {
     ///
     /// # Errors
     /// A setting that is out of range is refused; [`Error::Attention`] for a mechanism that does not fit its slot,
-    /// [`Error::Unsupported`] for mechanisms whose penalties are of different kinds.
+    /// [`Error::Unsupported`] for one in the decoder that cannot go on token by token, and for mechanisms whose penalties
+    /// are of different kinds.
     pub fn try_new(device: &Cpu, config: &TranslatorConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
         let width = config.encoder.layer.width;
@@ -206,6 +207,7 @@ impl<E: Element> Translator<E> {
             step: 0,
         };
         translator.penalty()?;
+        translator.decoder.expect_steps()?;
         Ok(translator)
     }
 

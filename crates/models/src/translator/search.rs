@@ -15,27 +15,25 @@ use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 /// A translation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
-    /// Its tokens without marks.
+    /// Its tokens without the start and the end. A model that gives them probability may write the padding and the
+    /// unknown token.
     pub tokens: Vec<usize>,
     /// The logarithm of its probability, that of its end included.
     pub log_prob: f64,
 }
 
-/// Hypotheses of all sentences that take their steps together, about.
+/// The most hypotheses that take their steps together, unless those of one sentence are more.
 const HYPOTHESES: usize = 160;
 
-/// Sentences that take their steps together, at most: enough rows for products at their speed, and several batches
-/// for the threads.
+/// The most sentences that take their steps together: with the usual beams, enough rows for products at their full
+/// speed. More sentences are several batches, which the threads share.
 const SENTENCES: usize = 32;
 
-/// The best translation that a search has found.
-fn best(search: BeamSearch<'_>) -> Result<Translation, Error> {
-    let Some(mut best) = search.found().hypotheses.into_iter().next() else {
-        return Err(Error::Unsupported {
-            what: "translation whose end has a probability above zero in this precision",
-            instead: "a model whose logits differ by less than the largest number",
-        });
-    };
+/// The best translation that a search has found; `None` is a search that has failed.
+fn best(search: Option<BeamSearch<'_>>) -> Result<Translation, Error> {
+    let found = search.map(BeamSearch::found);
+    let best = found.and_then(|found| found.hypotheses.into_iter().next());
+    let mut best = best.ok_or(Error::Overflow)?;
     best.tokens.pop();
     Ok(Translation {
         tokens: best.tokens,
@@ -44,26 +42,65 @@ fn best(search: BeamSearch<'_>) -> Result<Translation, Error> {
 }
 
 impl<E: Element> Translator<E> {
-    /// The best translation of each source that a beam search finds; with a beam of 1, the greedy one.
+    /// The default settings of a search, for translations as long as the model has positions for.
+    pub fn search(&self) -> BeamConfig {
+        BeamConfig {
+            max_length: self.config.longest,
+            ..BeamConfig::default()
+        }
+    }
+
+    /// The best translation of each source that a beam search finds; with a beam of 1 and
+    /// [`Stop::Count`](bochner_text::Stop), the greedy one.
     ///
     /// A translation that has the longest length allowed ends there.
     ///
+    /// Each call copies and packs the decoder's weights, so that many sources in one call take less time than one by one.
+    ///
     /// # Numerics
-    /// States are kept from token to token, so that a token takes the time of one position, and sentences of similar
-    /// length take their steps together. What a mechanism draws for a sentence depends on its place among these, and
-    /// nothing else does. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to
+    /// States are kept from token to token, so that a token takes the time of one position. Sentences of similar length
+    /// take their steps together, at most 32 of them, and fewer the wider the beam is above 5: at most 160 hypotheses.
+    /// What a mechanism draws for a sentence, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
+    /// for the sentence's place in its batch. So it depends on the lengths of all sources, on their order and on the
+    /// beam's width; the number of threads changes nothing. Without such draws, a sentence's neighbours change its
+    /// numbers by rounding alone. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to
     /// rounding.
+    ///
+    /// A batch is the work of one thread, and holds the states of its hypotheses. Keys and values that hypotheses have in
+    /// common are there once. A state of constant size is held by each hypothesis: for a squared kernel with R spectral
+    /// points in linear time, `R (2 R + 1) (head width + 1)` numbers for each head of each layer. With 32 points, 4 layers
+    /// of 4 heads of width 32 and `f32` these are 4.4 MB a hypothesis, 0.7 GB a batch.
     ///
     /// # Errors
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::Argument`] for a longest translation that has more tokens
-    /// than there are positions; [`Error::Unsupported`] for a training pass; [`Error::Attention`] for a mechanism that
-    /// does not decode.
+    /// than there are positions; [`Error::Unsupported`] for a training pass.
     ///
     /// A source that cannot be translated has its own error in its place, and the others their translations:
     /// [`Error::TooLong`] if it has more tokens than there are positions; [`Error::Argument`] for a token that is not
-    /// in the table; [`Error::Text`] or [`Error::Unsupported`] where the numbers overflow.
+    /// in the table; [`Error::Overflow`], or the error of a mechanism, where the numbers overflow. Where a mechanism refuses
+    /// a whole batch, each source of it is translated alone.
     pub fn translate(
         &self,
+        sources: &[Vec<usize>],
+        beam: &BeamConfig,
+        pass: Pass,
+    ) -> Result<Vec<Result<Translation, Error>>, Error> {
+        self.translate_packed(&self.packed()?, sources, beam, pass)
+    }
+
+    /// What a search reads of the translator, packed for all searches.
+    pub(super) fn packed(&self) -> Result<Packed<E>, Error> {
+        Ok(Packed {
+            decoder: self.decoder.packed()?,
+            table: self.embedding.packed_logits(),
+            numbers: Buffers::default(),
+        })
+    }
+
+    /// [`translate`](Self::translate) by what was packed of this translator before.
+    pub(super) fn translate_packed(
+        &self,
+        packed: &Packed<E>,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
@@ -74,44 +111,45 @@ impl<E: Element> Translator<E> {
                 instead: "`Pass::Evaluation`: a search drops nothing",
             });
         }
-        self.searches(beam)?;
-        let checked = sources.iter().map(|source| self.reads(source));
-        let mut translations: Vec<_> = checked
-            .map(|checked| checked.map(|()| Translation::default()))
-            .collect();
+        self.searches(beam, "`Translator::search` gives settings that fit")?;
+        let refused = sources.iter().map(|source| self.reads(source).err());
+        let mut translations: Vec<Option<Result<Translation, Error>>> =
+            refused.map(|error| error.map(Err)).collect();
         let mut order: Vec<usize> = (0..sources.len()).collect();
-        order.retain(|&at| translations[at].is_ok());
+        order.retain(|&at| translations[at].is_none());
         order.sort_by_key(|&at| sources[at].len());
+        let translated = |batch: &[usize]| {
+            let read: Vec<Vec<usize>> = batch.iter().map(|&at| sources[at].clone()).collect();
+            self.translate_batch(packed, &read, beam, pass)
+        };
+        let alone = |at: &usize| {
+            let found = translated(std::slice::from_ref(at));
+            found.map_or_else(Err, |mut found| found.remove(0))
+        };
         let together = (HYPOTHESES / beam.beam).clamp(1, SENTENCES);
-        let packed = Packed {
-            decoder: self.decoder.packed()?,
-            table: self.embedding.packed_logits(),
-            numbers: Buffers::default(),
-        };
-        // A batch is one thread's work, which has nothing to wait for, as long as there are enough of them.
-        let batches: Vec<&[usize]> = order.chunks(together).collect();
-        let translated = |i: usize| {
-            let read: Vec<Vec<usize>> = batches[i].iter().map(|&at| sources[at].clone()).collect();
-            self.translate_batch(&packed, &read, beam, pass)
-        };
-        let found = parallel::awake(|| parallel::map(batches.len(), translated));
-        for (batch, found) in batches.iter().zip(found) {
-            for (&at, translation) in batch.iter().zip(found?) {
-                translations[at] = translation;
-            }
+        let batches = batches(&order, together);
+        let found = parallel::awake(|| {
+            parallel::map(batches.len(), |i| match translated(batches[i]) {
+                Ok(found) => found,
+                // A mechanism may refuse the whole batch for the numbers of one source.
+                Err(_) => batches[i].iter().map(alone).collect(),
+            })
+        });
+        for (&at, found) in order.iter().zip(found.into_iter().flatten()) {
+            translations[at] = Some(found);
         }
-        Ok(translations)
+        let all = translations.into_iter();
+        Ok(all
+            .map(|found| found.expect("every source is refused or translated"))
+            .collect())
     }
 
-    /// Refuses settings that no search can have.
-    pub(super) fn searches(&self, beam: &BeamConfig) -> Result<(), Error> {
-        BeamSearch::new(self.tokens(), beam)?;
+    /// Refuses settings that no search can have; `advice` says what to do about a longest translation that has no place.
+    pub(super) fn searches(&self, beam: &BeamConfig, advice: &str) -> Result<(), Error> {
+        BeamSearch::new(self.tokens(), &beam.for_source(0)?)?;
         let (got, longest) = (beam.max_length, self.config.longest);
         if got > longest {
-            let allowed = format!(
-                "at most {longest}, the model's number of positions; to change another setting of a `TextTranslator`'s \
-                 search, start from `..translator.search().clone()`"
-            );
+            let allowed = format!("at most {longest}, the model's number of positions; {advice}");
             return Err(argument::out_of_range("max_length", got as f64, allowed).into());
         }
         Ok(())
@@ -144,10 +182,13 @@ impl<E: Element> Translator<E> {
         pass: Pass,
     ) -> Result<Vec<Result<Translation, Error>>, Error> {
         let tokens = self.tokens();
-        let search = |_| BeamSearch::new(tokens, beam);
-        // A search that fails ends there, and the others go on.
-        let mut searches: Vec<Result<_, bochner_text::Error>> =
-            sources.iter().map(search).collect();
+        let settings = sources.iter().map(|source| beam.for_source(source.len()));
+        let settings: Vec<BeamConfig> = settings.collect::<Result<_, _>>()?;
+        // A search that fails ends there and is `None`, and the others go on.
+        let searches = settings
+            .iter()
+            .map(|own| BeamSearch::new(tokens, own).map(Some));
+        let mut searches: Vec<Option<BeamSearch<'_>>> = searches.collect::<Result<_, _>>()?;
         let mut steps = self.memory(packed, sources, pass)?;
         let mut rows = Rows::new(sources.len());
         let (mut vectors, mut log_probs) = (Vec::new(), Vec::new());
@@ -179,11 +220,10 @@ impl<E: Element> Translator<E> {
                 |_, (search, log_probs)| advance(&mut search[0], log_probs, tokens.vocabulary),
             );
         }
-        let searches = searches.into_iter();
-        Ok(searches.map(|search| best(search?)).collect())
+        Ok(searches.into_iter().map(best).collect())
     }
 
-    /// The decoder before the first token of a translation of each source.
+    /// Encodes the sources, and gives the decoder that reads them, before the first token of their translations.
     fn memory(
         &self,
         packed: &Packed<E>,
@@ -202,8 +242,15 @@ impl<E: Element> Translator<E> {
     }
 }
 
+/// Batches of at most so many of the sorted sources, as even as can be: none waits for the one that is left over.
+fn batches(order: &[usize], together: usize) -> Vec<&[usize]> {
+    let batches = order.len().div_ceil(together).max(1);
+    order.chunks(order.len().div_ceil(batches).max(1)).collect()
+}
+
 /// What the searches of all batches read of a translator, packed once.
-struct Packed<E: Element> {
+#[derive(Debug)]
+pub(super) struct Packed<E: Element> {
     decoder: PackedDecoder<E>,
     table: PackedAffine<E>,
     numbers: Buffers<E>,
@@ -254,12 +301,12 @@ impl Rows {
     }
 
     /// Goes on to the rows of the next step.
-    fn go_on(&mut self, searches: &[Result<BeamSearch<'_>, bochner_text::Error>]) {
+    fn go_on(&mut self, searches: &[Option<BeamSearch<'_>>]) {
         self.parents.clear();
         self.last.clear();
         for (start, search) in self.starts.iter_mut().zip(searches) {
             let before = std::mem::replace(start, self.last.len());
-            let going = search.as_ref().ok().filter(|search| !search.is_over());
+            let going = search.as_ref().filter(|search| !search.is_over());
             for hypothesis in going.into_iter().flat_map(BeamSearch::live) {
                 self.parents.push(before + hypothesis.parent);
                 self.last.push(*hypothesis.tokens.last().expect("a start"));
@@ -271,19 +318,16 @@ impl Rows {
     }
 }
 
-/// A search's next step, given the logits of its rows, if it has any.
-fn advance<E: Element>(
-    search: &mut Result<BeamSearch<'_>, bochner_text::Error>,
-    logits: &mut [E],
-    vocabulary: usize,
-) {
-    let Ok(going) = search else { return };
+/// Takes a search one step further, given the logits of its rows; a search that is over has none and stays as it is.
+fn advance<E: Element>(search: &mut Option<BeamSearch<'_>>, logits: &mut [E], vocabulary: usize) {
+    let Some(going) = search else { return };
     if logits.is_empty() {
         return;
     }
     logits.chunks_exact_mut(vocabulary).for_each(log_softmax);
-    if let Err(error) = going.advance(logits) {
-        *search = Err(error);
+    // What it refuses is a NaN.
+    if going.advance(logits).is_err() {
+        *search = None;
     }
 }
 
@@ -300,5 +344,25 @@ impl Trainer {
         let seed = self.evaluation_seed();
         self.model()
             .translate(sources, beam, Pass::Evaluation { seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_even_and_at_most_as_large_as_is_said() {
+        let sizes = |sources: usize, together: usize| -> Vec<usize> {
+            let order: Vec<usize> = (0..sources).collect();
+            let batches = batches(&order, together);
+            assert_eq!(batches.concat(), order);
+            batches.into_iter().map(<[usize]>::len).collect()
+        };
+        assert!(sizes(0, 32).is_empty());
+        assert_eq!(sizes(32, 32), [32]);
+        assert_eq!(sizes(33, 32), [17, 16]);
+        assert_eq!(sizes(65, 32), [22, 22, 21]);
+        assert_eq!(sizes(3, 1), [1, 1, 1]);
     }
 }

@@ -68,7 +68,7 @@ pub struct Task {
 pub type Trainer = training::Trainer<Task>;
 
 impl Task {
-    /// A task of pairs, and how they are cut into batches, where a target is counted with one mark.
+    /// A task of pairs, which are cut into batches by these settings. The length of a target counts its end.
     ///
     /// # Errors
     /// [`Error::Argument`] without pairs; [`Error::Text`] for a pair that does not fit into a batch.

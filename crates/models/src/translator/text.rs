@@ -1,5 +1,6 @@
 //! A translator of lines: a model together with the subwords that its tokens are of, in one file.
 
+use super::search::Packed;
 use super::{Task, Trainer, Translator, TranslatorConfig};
 use crate::Error;
 use crate::saved::{Kind, Read};
@@ -10,6 +11,7 @@ use bochner_text::{BeamConfig, Marks, Subwords, Vocabulary};
 use dfdx::tensor::Cpu;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 /// A translator of lines of text: the model, the subwords that its tokens are of, and the settings of its search.
 ///
@@ -20,9 +22,12 @@ use std::path::Path;
 /// the translation comes out in the same form. Words are joined from their pieces; nothing else is done to them.
 ///
 /// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
-/// from the seed for each line by the line's place among those that are translated together: by the lengths of all lines of
-/// a call and their order. With such a mechanism a line may be translated otherwise alone than among others; the same
-/// lines in the same order are translated alike.
+/// from the seed for each line by the line's place among those that are translated together. With such a mechanism a line
+/// may be translated otherwise alone than among others, or with a wider beam, which makes smaller batches; the same lines
+/// in the same order are translated alike by the same search. See [`Translator::translate`].
+///
+/// The first translation copies and packs the model's weights for all later ones. Many lines in one call take far less
+/// time than each in a call of its own.
 ///
 /// ```
 /// use bochner_attention::Softmax;
@@ -64,6 +69,8 @@ pub struct TextTranslator {
     vocabulary: Vocabulary,
     search: BeamConfig,
     seed: Seed,
+    /// The model's weights as its searches read them, once there has been one.
+    packed: OnceLock<Arc<Packed<f32>>>,
 }
 
 /// The file of a translator.
@@ -93,16 +100,13 @@ impl TextTranslator {
     /// # Errors
     /// The errors of [`TranslatorConfig::expect`], for the subwords of another model.
     pub fn new(model: Translator<f32>, subwords: Subwords, seed: Seed) -> Result<Self, Error> {
-        let search = BeamConfig {
-            max_length: model.config().longest,
-            ..BeamConfig::default()
-        };
         Ok(Self {
             vocabulary: vocabulary(&subwords, model.config())?,
+            search: model.search(),
             model,
             subwords,
-            search,
             seed,
+            packed: OnceLock::new(),
         })
     }
 
@@ -114,7 +118,8 @@ impl TextTranslator {
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::Argument`] for a longest translation that has more tokens
     /// than the model has positions.
     pub fn with_search(self, search: BeamConfig) -> Result<Self, Error> {
-        self.model.searches(&search)?;
+        let advice = "to change another setting, start from `..translator.search().clone()`";
+        self.model.searches(&search, advice)?;
         Ok(Self { search, ..self })
     }
 
@@ -146,31 +151,45 @@ impl TextTranslator {
         self.translate_all([line])?.remove(0)
     }
 
-    /// The translation of each line, that of a blank line being an empty one.
-    ///
-    /// # Errors
-    /// [`Error::Attention`] for a mechanism that does not decode.
+    /// The translation of each line. Blank lines are not searched: their translations are empty.
     ///
     /// A line that cannot be translated has its own error in its place, and the others their translations:
-    /// [`Error::TooLong`] if it has more tokens than the model has positions; [`Error::Text`] or [`Error::Unsupported`]
-    /// where the numbers overflow.
+    /// [`Error::TooLong`] if it has more tokens than the model has positions; [`Error::Overflow`], or the error of a
+    /// mechanism, where the numbers overflow.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for parameters that do not fit the mechanism.
     pub fn translate_all<'a>(
         &self,
         lines: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Result<String, Error>>, Error> {
         let pieces = self.subwords.encode_all(lines).into_iter();
-        let sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
+        let mut sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
+        let blank: Vec<bool> = sources.iter().map(Vec::is_empty).collect();
+        // A model makes something up of nothing.
+        sources.retain(|source| !source.is_empty());
         let pass = Pass::Evaluation { seed: self.seed };
-        let found = self.model.translate(&sources, &self.search, pass)?;
-        let lines = sources.iter().zip(found).map(|(source, found)| {
-            let tokens = found?.tokens;
-            match source.is_empty() {
-                // A model makes something up of nothing.
-                true => Ok(String::new()),
-                false => Ok(Subwords::decode(&self.vocabulary.decode(&tokens)?)),
+        let found = (self.model).translate_packed(self.packed()?, &sources, &self.search, pass)?;
+        let mut found = found.into_iter();
+        let lines = blank.into_iter().map(|is_blank| match is_blank {
+            true => Ok(String::new()),
+            false => {
+                let tokens = found
+                    .next()
+                    .expect("one for each line that is searched")?
+                    .tokens;
+                Ok(Subwords::decode(&self.vocabulary.decode(&tokens)?))
             }
         });
         Ok(lines.collect())
+    }
+
+    fn packed(&self) -> Result<&Packed<f32>, Error> {
+        if let Some(packed) = self.packed.get() {
+            return Ok(packed);
+        }
+        let packed = Arc::new(self.model.packed()?);
+        Ok(self.packed.get_or_init(|| packed))
     }
 
     /// Writes the translator to a file; a file that was there before is replaced when the new one is whole.

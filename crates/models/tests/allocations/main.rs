@@ -1,10 +1,13 @@
 //! What decoding allocates, in a process whose allocator counts.
 
-use bochner_attention::{IkanDirect, Mask, Pass, Softmax, Variant};
+use bochner_attention::{Form, IkanDirect, Mask, Pass, Softmax, Variant};
 use bochner_models::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
-use bochner_numerics::allocations::{Counting, count};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::translator::{TextTranslator, Translator, TranslatorConfig};
+use bochner_nn::Parameters;
+use bochner_numerics::allocations::{Counting, count, peak};
 use bochner_numerics::{Seed, standard_normal};
-use bochner_text::{BeamConfig, BeamSearch, Tokens};
+use bochner_text::{BeamConfig, BeamSearch, Marks, SubwordConfig, Subwords, TokenCounts, Tokens};
 use dfdx::prelude::Cpu;
 use ndarray::Array3;
 
@@ -33,8 +36,8 @@ fn random(batch: usize, time: usize) -> Array3<f32> {
     Array3::from_shape_simple_fn((batch, time, WIDTH), || standard_normal(&mut stream))
 }
 
-/// The steps of a search with a beam of this width that allocate, from the second one on.
-fn allocating(decoder: &Decoder<f32>, beam: usize) -> usize {
+/// The steps of a search with a beam of this width that allocate, of all after the one that branches.
+fn allocating(decoder: &Decoder<f32>, beam: usize) -> Vec<usize> {
     let pass = Pass::Evaluation { seed: Seed::new(8) };
     let memory = random(SENTENCES, 9);
     let mask = Mask::none().with_key_lengths(vec![9, 7]);
@@ -66,7 +69,7 @@ fn allocating(decoder: &Decoder<f32>, beam: usize) -> usize {
         done.unwrap();
         allocated > 0
     };
-    (0..STEPS).filter(step).count()
+    (0..STEPS).filter(step).collect()
 }
 
 /// On one thread: another one's allocations would not be seen.
@@ -75,21 +78,161 @@ fn on_one_thread(f: impl FnOnce() + Send) {
     pool.build().unwrap().install(f);
 }
 
-/// Memory grows by doubling, and what a step needs beside it in steps of a quarter.
+fn direct(form: Form) -> Variant {
+    let points = 4;
+    IkanDirect {
+        points,
+        form,
+        ..Default::default()
+    }
+    .into()
+}
+
+/// Whether memory grows at a step: that of pairs and hypotheses by doubling, and what a step needs beside it by a quarter.
+fn grows(step: usize) -> bool {
+    let positions = step + 1;
+    let quarter = 1 << (positions.ilog2().max(2) - 2);
+    step.is_power_of_two() || positions.is_multiple_of(quarter)
+}
+
 #[test]
 fn a_decoder_allocates_where_its_memory_grows_and_nowhere_else() {
     on_one_thread(|| {
-        let direct = IkanDirect {
-            points: 4,
-            ..Default::default()
-        };
-        for attention in [Softmax::default().into(), Variant::from(direct)] {
+        for attention in [Softmax::default().into(), direct(Form::Automatic)] {
             let decoder = decoder(attention);
             for beam in [1, 4] {
                 let allocating = allocating(&decoder, beam);
-                assert!(allocating <= STEPS / 4, "beam {beam}: {allocating}");
+                assert!(
+                    allocating.iter().all(|&step| grows(step)),
+                    "beam {beam}: {allocating:?}"
+                );
             }
         }
+    });
+}
+
+/// Sums that hypotheses no longer need become those of others.
+#[test]
+fn a_decoder_of_constant_states_allocates_in_its_first_steps_alone() {
+    on_one_thread(|| {
+        let decoder = decoder(direct(Form::LinearTime));
+        for beam in [1, 4] {
+            let allocating = allocating(&decoder, beam);
+            assert_eq!(allocating, [0], "beam {beam}");
+        }
+    });
+}
+
+/// A translator of two sentences that never end before the longest length.
+fn translator(of_decoder: Variant) -> Translator<f32> {
+    let (heads, hidden, dropout) = (2, 24, 0.0);
+    let layer = EncoderLayerConfig {
+        width: WIDTH,
+        heads,
+        hidden,
+        attention: Softmax::default().into(),
+        dropout,
+        norm: NormPlacement::Pre,
+    };
+    let decoder = DecoderLayerConfig {
+        width: WIDTH,
+        heads,
+        hidden,
+        cross_attention: of_decoder.clone(),
+        attention: of_decoder,
+        dropout,
+    };
+    let config = TranslatorConfig {
+        tokens: 30,
+        start: 2,
+        end: 3,
+        longest: 4 * STEPS,
+        encoder: EncoderConfig { layers: 1, layer },
+        decoder: DecoderConfig {
+            layers: 2,
+            layer: decoder,
+        },
+        attention_dropout: None,
+        vocabulary: None,
+    };
+    let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+    model.for_each_mut("", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        match name {
+            "decoder.norm.beta" => values[0] = 10.0,
+            "embedding.weight" => values[config.end * WIDTH] = -10.0,
+            _ => return,
+        }
+        parameter.write(&values);
+    });
+    model
+}
+
+/// Each memory that grows does so once more in twice the steps: a call with twice the steps allocates more by a number
+/// that does not depend on the steps.
+#[test]
+fn a_translation_of_more_steps_allocates_more_by_doublings_alone() {
+    on_one_thread(|| {
+        let mechanisms = [
+            Softmax::default().into(),
+            direct(Form::Automatic),
+            direct(Form::LinearTime),
+        ];
+        for attention in mechanisms {
+            let model = translator(attention);
+            let sources = [vec![5, 6, 7], vec![8, 9]];
+            for beam in [1, 4] {
+                let allocated = [1, 2, 4, 8].map(|times| {
+                    let search = BeamConfig {
+                        beam,
+                        max_length: 50 * times,
+                        ..BeamConfig::default()
+                    };
+                    let pass = Pass::Evaluation { seed: Seed::new(8) };
+                    let (found, allocated) = count(|| model.translate(&sources, &search, pass));
+                    for found in found.unwrap() {
+                        assert_eq!(found.unwrap().tokens.len(), 50 * times - 1);
+                    }
+                    allocated
+                });
+                let more: Vec<_> = allocated.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                // An allocation in every twentieth step would be ten more of them.
+                assert!(more[2] <= more[0] + 4, "beam {beam}: {allocated:?}");
+            }
+        }
+    });
+}
+
+/// The weights of the decoder, which are most of what a translation of one word takes.
+#[test]
+fn a_translator_of_lines_packs_its_weights_once() {
+    on_one_thread(|| {
+        let words = TokenCounts::of_words(["ein hund", "a dog"]);
+        let subwords = Subwords::learn(&words, &SubwordConfig::default())
+            .unwrap()
+            .subwords;
+        let vocabulary = subwords.vocabulary(Marks::StartAndEnd).unwrap();
+        let (width, hidden, layers) = (96, 192, 3);
+        let layer = EncoderLayerConfig {
+            width,
+            heads: 2,
+            hidden,
+            attention: Softmax::default().into(),
+            dropout: 0.0,
+            norm: NormPlacement::Pre,
+        };
+        let encoder = EncoderConfig { layers, layer };
+        let of_decoder = Softmax::default().into();
+        let config = TranslatorConfig::transformer(&vocabulary, 6, encoder, of_decoder).unwrap();
+        let model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+        let translator = TextTranslator::new(model, subwords, Seed::new(1)).unwrap();
+        let weights = layers * (8 * width * width + 2 * width * hidden) * size_of::<f32>();
+        let [first, second] = [(); 2].map(|()| peak(|| translator.translate("hund")).1);
+        assert!(
+            first > weights && second < weights / 2,
+            "{weights}: {first}, {second}"
+        );
     });
 }
 
@@ -115,7 +258,8 @@ fn a_search_allocates_where_its_hypotheses_grow_and_nowhere_else() {
         done.unwrap();
         allocated > 0
     };
-    // The first steps, and each time that hypotheses are twice as long.
-    let allocating = (0..STEPS - 1).filter(step).count();
-    assert!(allocating <= 16, "{allocating}");
+    // Where hypotheses are twice as long as when they last grew, and a step later those whose memory they take.
+    let twice = |step: usize| step.is_power_of_two() || (step + 1).is_power_of_two();
+    let allocating: Vec<_> = (0..STEPS - 1).filter(step).collect();
+    assert!(allocating.iter().all(|&step| twice(step)), "{allocating:?}");
 }

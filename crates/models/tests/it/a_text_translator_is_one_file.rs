@@ -9,7 +9,9 @@ use bochner_models::translator::{
 };
 use bochner_nn::{Checkpoint, CheckpointError, Parameters, Progress};
 use bochner_numerics::Seed;
-use bochner_text::{BatchConfig, BeamConfig, Marks, SubwordConfig, Subwords, TokenCounts};
+use bochner_text::{
+    BatchConfig, BeamConfig, Marks, SourceBound, SubwordConfig, Subwords, TokenCounts,
+};
 use dfdx::tensor::Cpu;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,6 +111,10 @@ fn what_is_loaded_translates_as_what_was_trained() {
         let search = BeamConfig {
             beam: 3,
             max_length: 9,
+            source_bound: Some(SourceBound {
+                per_token: 1.0,
+                more: 3,
+            }),
             ..BeamConfig::default()
         };
         let translator = trainer.text_translator(subwords(8)).unwrap();
@@ -167,6 +173,21 @@ fn lines_keep_their_places_whatever_becomes_of_the_others() {
         Err(Error::TooLong { .. })
     ));
     assert!(translator.translate_all([]).unwrap().is_empty());
+}
+
+/// No search of this model finds a probability.
+#[test]
+fn blank_lines_are_not_searched() {
+    let mut model = trained(softmax()).model().clone();
+    model.for_each_mut("", &mut |_, parameter| {
+        parameter.write(&vec![f32::NAN; parameter.len()]);
+    });
+    let translator = TextTranslator::new(model, subwords(8), Seed::new(1)).unwrap();
+    let found = translator.translate_all(["", "ein hase", " "]).unwrap();
+    let [empty, line, blank] = <[_; 3]>::try_from(found).unwrap();
+    assert_eq!([empty.unwrap(), blank.unwrap()], ["", ""]);
+    assert!(matches!(line, Err(Error::Overflow)));
+    assert_eq!(translator.translate("").unwrap(), "");
 }
 
 #[test]

@@ -3,12 +3,13 @@
 
 mod misuse;
 mod parts;
+mod searches;
 mod training;
 
+use crate::translators::{self, END, START, log_prob};
 use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
-use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::encoder::NormPlacement;
 use bochner_models::training::TrainingConfig;
 use bochner_models::translator::{Pair, Task, Trainer, Translation, Translator, TranslatorConfig};
 use bochner_nn::Parameters;
@@ -20,8 +21,6 @@ use rand::Rng;
 
 const LETTERS: usize = 6;
 const FIRST: usize = 4;
-const START: usize = 2;
-const END: usize = 3;
 const LONGEST: usize = 10;
 
 fn ikan() -> Variant {
@@ -35,38 +34,7 @@ fn ikan() -> Variant {
 }
 
 fn config(of: [Variant; 3], width: usize) -> TranslatorConfig {
-    let [attention, itself, memory] = of;
-    let (heads, hidden) = (2, 2 * width);
-    TranslatorConfig {
-        tokens: FIRST + LETTERS,
-        start: START,
-        end: END,
-        longest: LONGEST,
-        encoder: EncoderConfig {
-            layers: 1,
-            layer: EncoderLayerConfig {
-                width,
-                heads,
-                hidden,
-                attention,
-                dropout: 0.0,
-                norm: NormPlacement::Pre,
-            },
-        },
-        decoder: DecoderConfig {
-            layers: 2,
-            layer: DecoderLayerConfig {
-                width,
-                heads,
-                hidden,
-                attention: itself,
-                cross_attention: memory,
-                dropout: 0.0,
-            },
-        },
-        attention_dropout: None,
-        vocabulary: None,
-    }
+    translators::config(of, width, [FIRST + LETTERS, LONGEST])
 }
 
 fn softmax() -> [Variant; 3] {
@@ -141,25 +109,6 @@ fn it_learns_to_reverse() {
     }
 }
 
-/// The logarithmic probability of a target, its end included, by the whole pass.
-fn log_prob(model: &Translator<f64>, source: &[usize], target: &[usize]) -> f64 {
-    let device = Cpu::default();
-    let read = [&[START], target].concat();
-    let lengths = [&[source.len()][..], &[read.len()]];
-    let tensor = |tokens: &[usize]| device.tensor_from_vec(tokens.to_vec(), (1, tokens.len()));
-    let logits = model
-        .apply(tensor(source), tensor(&read), lengths, PASS)
-        .unwrap()
-        .output;
-    let rows = logits.as_vec();
-    let next = target.iter().copied().chain([END]);
-    let each = rows.chunks(FIRST + LETTERS).zip(next).map(|(row, token)| {
-        let total: f64 = row.iter().map(|x| x.exp()).sum();
-        row[token] - total.ln()
-    });
-    each.sum()
-}
-
 #[test]
 fn token_by_token_is_the_whole_pass() {
     let softmax_or_ikan = [softmax(), [(); 3].map(|()| ikan())];
@@ -173,27 +122,12 @@ fn token_by_token_is_the_whole_pass() {
         for width in [1, 3] {
             for Pair { source, .. } in pairs(6, "sources") {
                 let found = translated(&model, &source, width);
-                let whole = log_prob(&model, &source, &found.tokens);
+                let whole = log_prob(&model, &source, &found.tokens, PASS);
                 let error = (found.log_prob - whole).abs();
                 assert!(error < 1e-9, "beam {width}, {source:?}: {error:e}");
             }
         }
     }
-}
-
-#[test]
-fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
-    let model = Translator::<f64>::try_new(&Cpu::default(), &config(softmax(), 16), Seed::new(3));
-    let (model, mut better) = (model.unwrap(), 0);
-    for Pair { source, .. } in pairs(20, "sources") {
-        let [greedy, wide] = [1, 8].map(|width| {
-            let found = translated(&model, &source, width);
-            beam(width).score(found.log_prob, found.tokens.len() + 1)
-        });
-        assert!(wide >= greedy - 1e-12);
-        better += usize::from(wide > greedy + 1e-9);
-    }
-    assert!(better > 0);
 }
 
 #[test]
@@ -327,24 +261,6 @@ fn what_is_looked_at_are_the_queries_and_keys_behind_the_weights() {
                 let want = if j < keys { exponent(j) / total } else { 0.0 };
                 assert!((weight - want).abs() < 1e-12);
             }
-        }
-    }
-}
-
-#[test]
-fn sentences_translated_together_are_what_each_is_alone() {
-    let config = config(softmax(), 16);
-    let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
-    let sources: Vec<_> = pairs(40, "others")
-        .into_iter()
-        .map(|pair| pair.source)
-        .collect();
-    for width in [1, 3] {
-        let together = model.translate(&sources, &beam(width), PASS).unwrap();
-        for (source, found) in sources.iter().zip(together) {
-            let (found, alone) = (found.unwrap(), translated(&model, source, width));
-            assert_eq!(found.tokens, alone.tokens, "beam {width}");
-            assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
         }
     }
 }

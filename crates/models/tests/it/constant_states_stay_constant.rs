@@ -90,7 +90,6 @@ fn states_grow_where_they_must_and_the_outputs_are_those_of_whole_passes() {
                 let memory = random(keys, "memory");
                 let (outputs, [early, late]) = step_by_step(&decoder, &x, &memory);
                 assert_eq!(late[0] > early[0], grows, "{what}");
-                assert_eq!(late[1], early[1], "{what}");
                 held_for_memory.push(late[1]);
 
                 let masks = [

@@ -1,13 +1,13 @@
 //! Each mechanism of the registry in a decoder: either later positions change nothing before them, to the bit and in
-//! training too, and decoding token by token gives the tokens of the whole pass, or the decoder refuses the mechanism.
+//! training too, and decoding token by token gives the tokens of the whole pass, or a translator refuses the mechanism.
 
+use crate::translators::{self, END, START, log_prob};
 use bochner_attention::{
     Cat, CatForm, Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant, registry,
 };
 use bochner_models::Error;
-use bochner_models::decoder::{DecoderConfig, DecoderLayer, DecoderLayerConfig};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-use bochner_models::translator::{Translator, TranslatorConfig};
+use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
+use bochner_models::translator::Translator;
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, standard_normal};
 use bochner_text::BeamConfig;
@@ -15,8 +15,6 @@ use dfdx::prelude::*;
 
 const WIDTH: usize = 8;
 const TOKENS: usize = 12;
-const START: usize = 2;
-const END: usize = 3;
 const LONGEST: usize = 7;
 
 const TRAINING: Pass = Pass::Training {
@@ -25,8 +23,8 @@ const TRAINING: Pass = Pass::Training {
 };
 const EVALUATION: Pass = Pass::Evaluation { seed: Seed::new(8) };
 
-/// The registry, and settings under which mechanisms of it can be causal that usually are not.
-fn mechanisms() -> Vec<Variant> {
+/// The registry, and settings under which mechanisms of it can be causal that usually are not, by what tells them apart.
+fn named_mechanisms() -> Vec<(&'static str, Variant)> {
     let unconditional = |copula| Mikan {
         posterior: Posterior::Unconditional,
         copula,
@@ -35,12 +33,26 @@ fn mechanisms() -> Vec<Variant> {
     let causal = Cat {
         form: CatForm::Causal,
     };
+    let averaged = Mikan {
+        draws: 2,
+        ..unconditional(Copula::Free)
+    };
     let more = [
-        unconditional(Copula::Free).into(),
-        unconditional(Copula::Independent).into(),
-        causal.into(),
+        ("mikan, free", unconditional(Copula::Free).into()),
+        (
+            "mikan, independent",
+            unconditional(Copula::Independent).into(),
+        ),
+        ("mikan, averaged", averaged.into()),
+        ("cat, causal", causal.into()),
     ];
-    registry().into_iter().chain(more).collect()
+    let registry = registry().into_iter();
+    let named = registry.map(|variant| (variant.name(), variant));
+    named.chain(more).collect()
+}
+
+fn mechanisms() -> impl Iterator<Item = Variant> {
+    named_mechanisms().into_iter().map(|(_, variant)| variant)
 }
 
 fn softmax() -> Variant {
@@ -138,37 +150,11 @@ fn a_later_position_changes_no_earlier_output_in_training_and_evaluation() {
     assert!(checked > 24, "{checked}");
 }
 
-/// A translator with random parameters, `None` if the decoder refuses its mechanisms.
-fn translator(of_decoder: [Variant; 2]) -> Option<Translator<f64>> {
-    let [itself, memory] = of_decoder;
-    let config = TranslatorConfig {
-        tokens: TOKENS,
-        start: START,
-        end: END,
-        longest: LONGEST,
-        encoder: EncoderConfig {
-            layers: 1,
-            layer: EncoderLayerConfig {
-                width: WIDTH,
-                heads: 2,
-                hidden: 12,
-                attention: softmax(),
-                dropout: 0.3,
-                norm: NormPlacement::Pre,
-            },
-        },
-        decoder: DecoderConfig {
-            layers: 2,
-            layer: layer_config(itself, memory),
-        },
-        attention_dropout: None,
-        vocabulary: None,
-    };
-    let mut model = match Translator::try_new(&Cpu::default(), &config, Seed::new(1)) {
-        Ok(model) => model,
-        Err(Error::Attention(bochner_attention::Error::Unsupported { .. })) => return None,
-        Err(error) => panic!("{config:?}: {error}"),
-    };
+/// A translator with random parameters.
+fn translator([itself, memory]: [Variant; 2]) -> Result<Translator<f64>, Error> {
+    let of = [softmax(), itself, memory];
+    let config = translators::config(of, WIDTH, [TOKENS, LONGEST]);
+    let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(1))?;
     let mut stream = Seed::new(2).stream("parameters");
     model.for_each_mut("", &mut |_, parameter| {
         let mut values = Vec::new();
@@ -178,7 +164,7 @@ fn translator(of_decoder: [Variant; 2]) -> Option<Translator<f64>> {
             .for_each(|x| *x += 0.3 * standard_normal::<f64>(&mut stream));
         parameter.write(&values);
     });
-    Some(model)
+    Ok(model)
 }
 
 /// The greedy translation by passes over all tokens so far.
@@ -201,63 +187,71 @@ fn by_whole_passes(model: &Translator<f64>, source: &[usize]) -> Vec<usize> {
     written.split_off(1)
 }
 
-/// The logarithmic probability of a target, its end included, by a pass over all of it.
-fn log_prob(model: &Translator<f64>, source: &[usize], target: &[usize]) -> f64 {
-    let device = Cpu::default();
-    let read = [&[START], target].concat();
-    let lengths = [&[source.len()][..], &[read.len()]];
-    let tensor = |tokens: &[usize]| device.tensor_from_vec(tokens.to_vec(), (1, tokens.len()));
-    let logits = model.apply(tensor(source), tensor(&read), lengths, EVALUATION);
-    let rows = logits.unwrap().output.as_vec();
-    let next = target.iter().copied().chain([END]);
-    let each = rows.chunks(TOKENS).zip(next).map(|(row, token)| {
-        let total: f64 = row.iter().map(|x| x.exp()).sum();
-        row[token] - total.ln()
-    });
-    each.sum()
+/// Compares what a model translates with whole passes. Returns how many tokens were written, and how many translations
+/// ended at the last position.
+fn compare(mechanism: &str, model: &Translator<f64>) -> [usize; 2] {
+    let sources = [vec![5, 6, 7], vec![11, 4, 4, 9, 10], vec![8]];
+    // A mechanism may draw other points for the second sentence of a batch than for the first.
+    let alone = |source: &Vec<usize>, beam| {
+        let search = BeamConfig {
+            beam,
+            ..model.search()
+        };
+        let found = model.translate(std::slice::from_ref(source), &search, EVALUATION);
+        found.unwrap().remove(0).unwrap()
+    };
+    let (mut written, mut cut) = (0, 0);
+    for source in &sources {
+        let expected = by_whole_passes(model, source);
+        assert_eq!(alone(source, 1).tokens, expected, "{mechanism}");
+        written += expected.len();
+        cut += usize::from(expected.len() == LONGEST - 1);
+        let found = alone(source, 3);
+        let whole = log_prob(model, source, &found.tokens, EVALUATION);
+        let error = (found.log_prob - whole).abs();
+        assert!(error < 1e-8, "{mechanism}, {source:?}: {error:e}");
+    }
+    [written, cut]
 }
 
 #[test]
-fn token_by_token_gives_what_whole_passes_give_and_ends() {
-    let sources = [vec![5, 6, 7], vec![11, 4, 4, 9, 10], vec![8]];
-    let greedy = BeamConfig {
-        beam: 1,
-        max_length: LONGEST,
-        ..BeamConfig::default()
-    };
+fn token_by_token_gives_what_whole_passes_give_or_the_translator_refuses() {
     let (mut decoding, mut written, mut cut) = (0, 0, 0);
-    for mechanism in mechanisms() {
-        for of_decoder in in_each_place(&mechanism) {
-            let Some(model) = translator(of_decoder) else {
-                continue;
-            };
-            // A mechanism may draw other points for the second sentence of a batch than for the first.
-            let alone = |source: &Vec<usize>, beam| {
-                model.translate(std::slice::from_ref(source), beam, EVALUATION)
-            };
-            match alone(&sources[0], &greedy) {
-                Ok(_) => decoding += 1,
-                // An average over draws, and what has no decoder.
-                Err(Error::Attention(bochner_attention::Error::Unsupported { .. })) => continue,
-                Err(error) => panic!("{mechanism:?}: {error}"),
-            }
-            let wide = BeamConfig {
-                beam: 3,
-                ..greedy.clone()
-            };
-            for source in &sources {
-                let expected = by_whole_passes(&model, source);
-                let found = alone(source, &greedy).unwrap().remove(0).unwrap();
-                assert_eq!(found.tokens, expected, "{mechanism:?}");
-                written += expected.len();
-                cut += usize::from(expected.len() == LONGEST - 1);
-                let found = alone(source, &wide).unwrap().remove(0).unwrap();
-                let whole = log_prob(&model, source, &found.tokens);
-                let error = (found.log_prob - whole).abs();
-                assert!(error < 1e-8, "{mechanism:?}, {source:?}: {error:e}");
+    // Mechanisms that the layer refuses by their cards, and others that cannot go on token by token.
+    let (mut by_card, mut by_steps) = (Vec::new(), Vec::new());
+    for (name, mechanism) in named_mechanisms() {
+        for (of_decoder, place) in in_each_place(&mechanism).into_iter().zip(["own", "cross"]) {
+            match translator(of_decoder) {
+                Ok(model) => {
+                    decoding += 1;
+                    let [tokens, at_last] = compare(name, &model);
+                    (written, cut) = (written + tokens, cut + at_last);
+                }
+                Err(Error::Attention(bochner_attention::Error::Unsupported { .. })) => {
+                    by_card.push((name, place));
+                }
+                Err(Error::Unsupported { what, instead }) => {
+                    let says = if place == "own" {
+                        "itself"
+                    } else {
+                        "the source"
+                    };
+                    assert!(what.ends_with(says) && instead.contains("`Softmax`"));
+                    by_steps.push((name, place));
+                }
+                Err(error) => panic!("{name}: {error}"),
             }
         }
     }
+    assert_eq!(
+        by_steps,
+        [
+            ("mikan, averaged", "own"),
+            ("mikan, averaged", "cross"),
+            ("cat, causal", "own")
+        ]
+    );
+    assert_eq!(by_card, []);
     assert!(
         decoding > 10 && written > 60 && cut > 0,
         "{decoding}, {written}, {cut}"

@@ -16,3 +16,4 @@ mod rows_attend_to_rows;
 mod settings_are_checked_when_they_are_read;
 mod tables_are_filled_in;
 mod the_example_translates;
+mod translators;

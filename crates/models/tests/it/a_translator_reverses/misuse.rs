@@ -1,6 +1,7 @@
 //! What a translator and its trainer refuse, and what is kept all the same.
 
 use super::*;
+use bochner_attention::Mikan;
 
 #[test]
 fn what_does_not_fit_is_refused() {
@@ -77,9 +78,10 @@ fn what_does_not_fit_is_refused() {
     assert!(trained.translate(&[], &beam(0)).is_err());
 }
 
-/// A translator whose every translation ends at once, but for NaN where a source has the token 5.
-fn overflowing() -> Translator<f64> {
-    let config = config(softmax(), 16);
+/// A translator whose every translation ends at once, but for numbers that overflow where a source has the token 5.
+fn overflowing(encoder: Variant) -> Translator<f64> {
+    let [_, itself, memory] = softmax();
+    let config = config([encoder, itself, memory], 16);
     let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
     let mut found = 0;
     model.for_each_mut("", &mut |name, parameter| {
@@ -137,16 +139,25 @@ fn a_source_that_cannot_be_translated_leaves_the_others_their_translations() {
             assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
         }
     }
+}
 
+/// The encoder with MIKAN refuses the whole batch, the one with softmax attention hands NaN on.
+#[test]
+fn a_source_whose_numbers_overflow_leaves_the_others_their_translations() {
     let sources = [vec![4, 6], vec![5, 6], vec![7, 8]];
-    for width in [1, 3] {
-        let found = overflowing()
-            .translate(&sources, &beam(width), PASS)
-            .unwrap();
-        let [first, overflown, last] = <[_; 3]>::try_from(found).unwrap();
-        let message = overflown.unwrap_err().to_string();
-        assert!(message.contains("`log_probs` is NaN"), "{message}");
-        assert!(first.unwrap().tokens.is_empty() && last.unwrap().tokens.is_empty());
+    let [encoder, ..] = softmax();
+    for (encoder, refuses) in [(encoder, false), (Mikan::default().into(), true)] {
+        let model = overflowing(encoder);
+        for width in [1, 3] {
+            let found = model.translate(&sources, &beam(width), PASS).unwrap();
+            let [first, overflown, last] = <[_; 3]>::try_from(found).unwrap();
+            match overflown.unwrap_err() {
+                Error::Attention(error) => assert!(refuses, "{error}"),
+                Error::Overflow => assert!(!refuses),
+                error => panic!("{error}"),
+            }
+            assert!(first.unwrap().tokens.is_empty() && last.unwrap().tokens.is_empty());
+        }
     }
 }
 
@@ -173,6 +184,18 @@ fn messages_say_what_is_wrong_and_what_to_do() {
         none.contains("beam") && none.contains("at least 1"),
         "{none}"
     );
+
+    let far = trained
+        .translate(&[vec![4, 5]], &BeamConfig::default())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        far,
+        "`max_length` is 200, but must be at most 10, the model's number of positions; `Translator::search` gives \
+         settings that fit"
+    );
+    let fitting = trained.model().search();
+    assert!(trained.translate(&[vec![4, 5]], &fitting).is_ok());
 
     let vocabulary = |words: &[&str], marks| {
         Vocabulary::from_words(words.iter().map(|word| (*word).to_owned()), marks).unwrap()

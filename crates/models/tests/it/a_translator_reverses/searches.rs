@@ -1,0 +1,154 @@
+//! What searches find does not depend on how sentences are cut into batches, nor on threads.
+
+use super::*;
+use bochner_attention::{Copula, Form, Mikan, Performer, Posterior};
+use bochner_text::{SourceBound, Stop};
+
+fn model(of: [Variant; 3]) -> Translator<f64> {
+    Translator::try_new(&Cpu::default(), &config(of, 16), Seed::new(3)).unwrap()
+}
+
+fn sources(count: usize) -> Vec<Vec<usize>> {
+    let pairs = pairs(count, "sources").into_iter();
+    pairs.map(|pair| pair.source).collect()
+}
+
+/// No theorem, but a wider beam that is worse often enough to meet one of these sentences would be wrong.
+#[test]
+fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
+    let (model, mut better) = (model(softmax()), 0);
+    for source in sources(20) {
+        let [greedy, wide] = [1, 8].map(|width| {
+            let found = translated(&model, &source, width);
+            beam(width).score(found.log_prob, found.tokens.len() + 1)
+        });
+        assert!(wide >= greedy - 1e-12);
+        better += usize::from(wide > greedy + 1e-9);
+    }
+    assert!(better > 0);
+}
+
+/// The greedy translation is among what the search sees that goes on to the bound.
+#[test]
+fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
+    let (model, mut better) = (model(softmax()), 0);
+    for source in sources(20) {
+        let [greedy, bound] = [Stop::Count, Stop::Bound].map(|stop| {
+            let search = BeamConfig {
+                stop,
+                alpha: 2.0,
+                ..beam(1)
+            };
+            let found = model.translate(std::slice::from_ref(&source), &search, PASS);
+            let found = found.unwrap().remove(0).unwrap();
+            search.score(found.log_prob, found.tokens.len() + 1)
+        });
+        assert!(bound >= greedy);
+        better += usize::from(bound > greedy);
+    }
+    assert!(better > 0);
+}
+
+/// A last batch of one sentence, batches that are full, and beams so wide that a batch has fewer sentences.
+#[test]
+fn sentences_translated_together_are_what_each_is_alone() {
+    let (model, sources) = (model(softmax()), sources(65));
+    for width in [1, 3, 8] {
+        let alone: Vec<_> = sources
+            .iter()
+            .map(|source| translated(&model, source, width))
+            .collect();
+        for count in [32, 33, 65] {
+            let together = model.translate(&sources[..count], &beam(width), PASS);
+            let together = together.unwrap();
+            assert_eq!(together.len(), count);
+            for (found, alone) in together.into_iter().zip(&alone) {
+                let found = found.unwrap();
+                assert_eq!(found.tokens, alone.tokens, "beam {width}");
+                assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
+            }
+        }
+    }
+}
+
+/// Mechanisms that draw for a sentence's place, keep sums or share keys; several batches, and a single one.
+#[test]
+fn threads_change_no_bit_of_a_translation() {
+    let unconditional = Mikan {
+        points: 4,
+        posterior: Posterior::Unconditional,
+        copula: Copula::Free,
+        ..Mikan::default()
+    };
+    let sums = IkanDirect {
+        points: 4,
+        form: Form::LinearTime,
+        ..IkanDirect::default()
+    };
+    let drawing = [
+        Mikan::default().into(),
+        unconditional.into(),
+        softmax()[0].clone(),
+    ];
+    let sums = [
+        Performer::default().into(),
+        sums.into(),
+        Performer::default().into(),
+    ];
+    for model in [softmax(), drawing, sums].map(model) {
+        for (count, width) in [(65, 1), (65, 5), (9, 3)] {
+            let on = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let translate = || model.translate(&sources(count), &beam(width), PASS);
+                let found = pool.build().unwrap().install(translate).unwrap();
+                found.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+            };
+            let one = on(1);
+            assert!(one.iter().any(|found| !found.tokens.is_empty()));
+            for threads in [2, 3] {
+                assert_eq!(on(threads), one, "{threads} threads, beam {width}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_source_bounds_its_own_translation_whatever_its_neighbours_are() {
+    let (model, sources) = (model(softmax()), sources(40));
+    let source_bound = Some(SourceBound {
+        per_token: 0.5,
+        more: 2,
+    });
+    for width in [1, 3] {
+        let bounded = BeamConfig {
+            source_bound,
+            ..beam(width)
+        };
+        let found = model.translate(&sources, &bounded, PASS).unwrap();
+        let mut shorter = 0;
+        for (source, found) in sources.iter().zip(found) {
+            let max_length = source.len() / 2 + 2;
+            let search = BeamConfig {
+                max_length,
+                ..beam(width)
+            };
+            let alone = model.translate(std::slice::from_ref(source), &search, PASS);
+            let (found, alone) = (found.unwrap(), alone.unwrap().remove(0).unwrap());
+            assert_eq!(found.tokens, alone.tokens);
+            assert!(found.tokens.len() < max_length);
+            shorter += usize::from(found.tokens != translated(&model, source, width).tokens);
+        }
+        assert!(shorter > 0);
+    }
+    let below = BeamConfig {
+        source_bound: Some(SourceBound {
+            per_token: -0.5,
+            more: 2,
+        }),
+        ..beam(1)
+    };
+    assert!(matches!(
+        model.translate(&sources, &below, PASS),
+        Err(Error::Text(_))
+    ));
+}
