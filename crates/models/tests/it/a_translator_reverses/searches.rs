@@ -28,15 +28,26 @@ fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
     assert!(better > 0);
 }
 
-/// The greedy translation is among what the search sees that goes on to the bound.
+/// The greedy translation is among those that the search sees which goes on to the bound. The end is probable at each
+/// place, and the longest translations are favoured.
 #[test]
 fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
-    let (model, mut better) = (model(softmax()), 0);
+    let (mut model, mut better) = (model(softmax()), 0);
+    model.for_each_mut("", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        match name {
+            "decoder.norm.beta" => values[0] = 4.0,
+            "embedding.weight" => values[END * 16] = 0.75,
+            _ => return,
+        }
+        parameter.write(&values);
+    });
     for source in sources(20) {
         let [greedy, bound] = [Stop::Count, Stop::Bound].map(|stop| {
             let search = BeamConfig {
                 stop,
-                alpha: 2.0,
+                alpha: 6.0,
                 ..beam(1)
             };
             let found = model.translate(std::slice::from_ref(&source), &search, PASS);
