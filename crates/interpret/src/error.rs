@@ -38,15 +38,20 @@ pub enum Error {
         "all tokens are padding, so that there is no attention to share out; leave such examples out"
     )]
     OnlyPadding,
-    /// Fewer than three tokens, which have no causal structure that could be told from another.
-    #[error("{tokens} tokens have no structure that could be told: give at least 3")]
+    /// Fewer than three tokens, or other variables, which have no causal structure that could be told from another.
+    #[error("{tokens} tokens or variables have no structure that could be told: give at least 3")]
     TooFewTokens {
         /// How many there are.
         tokens: usize,
     },
     /// Too few samples, or none.
     #[error(
-        "{samples} samples are too few: at least {least} are needed; a search needs fewer with a smaller `largest`"
+        "{samples} samples are too few: at least {least} are needed{}",
+        if *least > 4 {
+            " to test what is given so many nodes; a search with a smaller `largest` gives fewer"
+        } else {
+            ""
+        }
     )]
     TooFewSamples {
         /// How many there are.
@@ -54,10 +59,16 @@ pub enum Error {
         /// How many are needed.
         least: usize,
     },
-    /// A token's output does not vary.
+    /// Correlations do not come from samples, so that how many there are is not known.
     #[error(
-        "the output of token {token} has the variance {variance:e}, too little to correlate with anything: leave the \
-         token out"
+        "correlations of attention come from no samples unless its values are given: give the values, or how many \
+         samples to test by (`FisherZ::new`)"
+    )]
+    NoSamples,
+    /// A token's output, or another variable, does not vary.
+    #[error(
+        "token or variable {token} has the variance {variance:e}, too little to correlate with anything: leave it out \
+         (tokens of attention by `Correlations::of_tokens`)"
     )]
     LowVariance {
         /// The first such token.
@@ -67,8 +78,8 @@ pub enum Error {
     },
     /// All tokens look at the others alike.
     #[error(
-        "the attention is nearly uniform: all tokens are correlated by {smallest} or more, so that everything seems to \
-         depend on everything; take another head or layer"
+        "all tokens or variables are correlated by {smallest} or more, so that everything seems to depend on \
+         everything, as in attention that is nearly uniform: take others, or another head or layer"
     )]
     NearlyUniform {
         /// The smallest absolute correlation.
@@ -76,14 +87,27 @@ pub enum Error {
     },
     /// The rows of the attention depend on one another, so that nothing can be conditioned on all of them.
     #[error(
-        "the attention of {tokens} tokens has rank {rank} in its precision: leave out tokens that repeat others, or \
-         give more samples of the values"
+        "{tokens} tokens or variables have rank {rank} in their precision, and {dependent:?} repeat what the others \
+         say: leave these out (tokens of attention by `Correlations::of_tokens`), or give more samples"
     )]
     RankDeficient {
         /// The numerical rank.
         rank: usize,
         /// The number of tokens.
         tokens: usize,
+        /// The tokens that depend on the others, in ascending order: as many as the rank lacks.
+        dependent: Vec<usize>,
+    },
+    /// An edge joins a node with itself, or two nodes that another edge joins.
+    #[error(
+        "the edge between nodes {} and {} is one too many: no node is joined with itself, and two nodes have one edge, \
+         whatever its direction",
+        nodes[0],
+        nodes[1]
+    )]
+    RepeatedEdge {
+        /// The two ends of the edge.
+        nodes: [usize; 2],
     },
     /// A token, or another node of a graph, is named twice where nodes must be distinct.
     #[error("node {node} is named twice where nodes must be distinct: name each once")]
@@ -120,10 +144,36 @@ pub enum Error {
         /// The weight.
         got: f64,
     },
+    /// A direct effect is not finite.
+    #[error(
+        "the effect of token {cause} on token {effect} overflows: a token between them, or one of the two, gives itself \
+         next to no weight; take another head or layer"
+    )]
+    Overflow {
+        /// The token that is affected.
+        effect: usize,
+        /// The earlier token.
+        cause: usize,
+    },
     /// A token gives itself no weight, so that its own noise has no place.
     #[error("token {token} gives itself no weight, and so has no equation of its own")]
     NoOwnWeight {
         /// The token.
         token: usize,
     },
+}
+
+impl Error {
+    /// The error with the nodes' own numbers, where node i of it is `nodes[i]`.
+    pub(crate) fn of_nodes(mut self, nodes: &[usize]) -> Self {
+        match &mut self {
+            Self::LowVariance { token, .. } => *token = nodes[*token],
+            Self::RankDeficient { dependent, .. } => {
+                dependent.iter_mut().for_each(|node| *node = nodes[*node]);
+                dependent.sort_unstable();
+            }
+            _ => {}
+        }
+        self
+    }
 }

@@ -1,22 +1,15 @@
 //! The covariance of what attention puts out, as attention itself says it.
 
+use super::ValueCovariance;
+use super::values::{root_of_covariance, root_of_values};
 use crate::Error;
-use bochner_dense::{Cholesky, Svd, svd, symmetrised};
-use bochner_numerics::{Real, argument};
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use bochner_dense::{Svd, svd};
+use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
-/// The covariance $C_V$ of the values between tokens; the columns of the values $V$, `[T, d]`, are its samples.
-#[derive(Clone, Copy, Debug)]
-pub enum ValueCovariance<'a, T> {
-    /// $C_V = I$: the values of different tokens are uncorrelated and of unit variance.
-    Identity,
-    /// The covariance itself, `[T, T]`, symmetric and positive definite.
-    Given(ArrayView2<'a, T>),
-    /// The values, `[T, d]`: rows are centred, and products divided by $d - 1$.
-    OfValues(ArrayView2<'a, T>),
-}
-
-/// The correlations between the outputs of one head for one sequence, and what they are computed from.
+/// The correlations between the outputs of one head for one sequence, or between variables of which there are samples,
+/// and what they are computed from.
 ///
 /// Attention reads as a structural equation model, $X = G X + \Lambda U$ with one variable a token: in
 /// $Z = A V$ the matrix $A$ has the place of $(I - G)^{-1} \Lambda$, and the columns of $V$ are samples of the noise
@@ -53,9 +46,11 @@ pub struct Correlations {
     rows: Array2<f64>,
     /// Their norms, the standard deviations.
     deviations: Array1<f64>,
+    /// How many samples they come from, where that is known.
+    pub(super) samples: Option<usize>,
 }
 
-/// Tokens whose outputs vary less are not told from constants.
+/// Tokens whose outputs vary less than this share of what the values do are not told from constants.
 const LEAST_VARIANCE: f64 = 1e-8;
 
 /// Where all tokens are correlated more than this, weights that differ by less than a thousandth say the same of
@@ -63,54 +58,135 @@ const LEAST_VARIANCE: f64 = 1e-8;
 const LARGEST_CORRELATION: f64 = 1.0 - 1e-6;
 
 impl Correlations {
-    /// The correlations between the tokens of one head.
+    /// The correlations between all tokens of one head.
     ///
     /// # Shapes
     /// `a: [T, T]`, rows are queries; `values` as [`ValueCovariance`] says.
     ///
     /// # Errors
-    /// * [`Error::Argument`] for weights that are not square, other shapes of `values`, or numbers that are not
-    ///   finite;
-    /// * [`Error::TooFewTokens`] below three tokens;
-    /// * [`Error::TooFewSamples`] for values of fewer than two columns;
-    /// * [`Error::Dense`] if the given covariance is not symmetric and positive definite;
-    /// * [`Error::LowVariance`] for a token whose variance is below 1e-8;
-    /// * [`Error::NearlyUniform`] where all tokens are correlated by more than $1 - 10^{-6}$;
-    /// * [`Error::RankDeficient`] where rows depend on one another to the precision of `T`.
+    /// The errors of [`of_tokens`](Self::of_tokens), which looks at some of the tokens where these cannot be told
+    /// apart.
     pub fn of_attention<T: Real>(
         a: ArrayView2<T>,
         values: ValueCovariance<T>,
     ) -> Result<Self, Error> {
-        let tokens = a.nrows();
-        finite("a", &[tokens, tokens], a)?;
-        if tokens < 3 {
-            return Err(Error::TooFewTokens { tokens });
-        }
-        let a = a.mapv(T::as_f64);
-        let root = match values {
-            ValueCovariance::Identity => a,
-            ValueCovariance::Given(covariance) => a.dot(&root_of_covariance(covariance, tokens)?),
-            ValueCovariance::OfValues(values) => a.dot(&root_of_values(values, tokens)?),
-        };
-        Self::of_rows(root)?.checked(T::epsilon().as_f64())
+        let all: Vec<usize> = (0..a.nrows()).collect();
+        Self::of_tokens(a, values, &all)
     }
 
-    fn of_rows(mut rows: Array2<f64>) -> Result<Self, Error> {
+    /// The correlations between some of the tokens of one head, in this order. Tokens that are left out, such as
+    /// padding and tokens that repeat others, keep their effect on these, which stands in their columns of `a`. Cutting
+    /// their columns away with their rows would make another model.
+    ///
+    /// # Shapes
+    /// `a: [T, T]`, rows are queries; `values` as [`ValueCovariance`] says, of all tokens.
+    ///
+    /// # Errors
+    /// * [`Error::Argument`] for weights that are not square, other shapes of `values`, a token that is not there, or
+    ///   numbers that are not finite; rows of `a` that are left out are not looked at;
+    /// * [`Error::RepeatedNode`] for a token that is named twice;
+    /// * [`Error::TooFewTokens`] below three tokens;
+    /// * [`Error::TooFewSamples`] for values of fewer than two columns;
+    /// * [`Error::Dense`] if the given covariance is not symmetric and positive definite;
+    /// * [`Error::LowVariance`] for a token whose variance is below 1e-8 of the largest of the values, such as one whose
+    ///   row is zeros;
+    /// * [`Error::NearlyUniform`] where all tokens are correlated by more than $1 - 10^{-6}$. Weights that are uniform but
+    ///   for noise pass if the noise is larger than this, and their structure is that of the noise;
+    /// * [`Error::RankDeficient`] where rows depend on one another to the precision of `T`.
+    ///
+    /// ```
+    /// use bochner_interpret::{Correlations, Error, ValueCovariance::Identity};
+    /// use bochner_interpret::ndarray::array;
+    ///
+    /// // The last token looks at the others as the first one does.
+    /// let a = array![[0.5, 0.5, 0., 0.], [0.1, 0.8, 0.1, 0.], [0., 0.3, 0.6, 0.1], [0.5, 0.5, 0., 0.]];
+    /// let refused = Correlations::of_attention(a.view(), Identity);
+    /// assert!(matches!(refused, Err(Error::RankDeficient { dependent, .. }) if dependent == [3]));
+    /// let three = Correlations::of_tokens(a.view(), Identity, &[0, 1, 2])?;
+    /// assert_eq!(three.tokens(), 3);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn of_tokens<T: Real>(
+        a: ArrayView2<T>,
+        values: ValueCovariance<T>,
+        tokens: &[usize],
+    ) -> Result<Self, Error> {
+        let count = a.nrows();
+        argument::shape("a", &[count, count], a.shape())?;
+        distinct(tokens.iter().copied(), count)?;
+        enough(tokens)?;
+        let mut rows = Array2::zeros((tokens.len(), count));
+        for (mut row, &token) in rows.outer_iter_mut().zip(tokens) {
+            row.assign(&finite_row(a.row(token), token)?);
+        }
+        let (root, samples) = match values {
+            ValueCovariance::Identity => (None, None),
+            ValueCovariance::Given(covariance) => {
+                (Some(root_of_covariance(covariance, count)?), None)
+            }
+            ValueCovariance::OfValues(values) => {
+                argument::shape("values", &[count, values.ncols()], values.shape())?;
+                let root = root_of_values("values", values)?;
+                (Some(root), Some(values.ncols()))
+            }
+        };
+        let (rows, largest) = match root {
+            Some(root) => {
+                let variances = root.map_axis(Axis(1), |row| row.dot(&row));
+                (rows.dot(&root), variances.fold(0.0, |a: f64, &b| a.max(b)))
+            }
+            None => (rows, 1.0),
+        };
+        Self::of_rows(rows, LEAST_VARIANCE * largest, samples)
+            .and_then(|all| all.checked(T::epsilon().as_f64()))
+            .map_err(|error| error.of_nodes(tokens))
+    }
+
+    pub(super) fn of_rows(
+        mut rows: Array2<f64>,
+        least: f64,
+        samples: Option<usize>,
+    ) -> Result<Self, Error> {
         let deviations = rows.map_axis(Axis(1), |row| row.dot(&row).sqrt());
         argument::finite("covariance", &[rows.nrows()], &deviations)?;
         let variances = deviations.iter().map(|s| s * s).enumerate();
         for (token, variance) in variances {
-            if variance < LEAST_VARIANCE {
+            if variance < least || variance == 0.0 {
                 return Err(Error::LowVariance { token, variance });
             }
         }
         rows /= &deviations.view().insert_axis(Axis(1));
-        Ok(Self { rows, deviations })
+        Ok(Self {
+            rows,
+            deviations,
+            samples,
+        })
     }
 
     /// Refuses correlations that say nothing, and shortens the rows.
-    fn checked(mut self, epsilon: f64) -> Result<Self, Error> {
+    pub(super) fn checked(mut self, epsilon: f64) -> Result<Self, Error> {
+        self.differ()?;
         let tokens = self.tokens();
+        let Svd { u, s, .. } = svd(self.rows.view())?;
+        let zero = tokens as f64 * epsilon * s[0];
+        let rank = s.iter().filter(|&&s| s > zero).count();
+        if rank < tokens {
+            let dependent = dependent(self.rows, rank);
+            return Err(Error::RankDeficient {
+                rank,
+                tokens,
+                dependent,
+            });
+        }
+        // In the right singular basis rows are no longer than there are tokens, however many samples there are.
+        if self.rows.ncols() > tokens {
+            self.rows = u * s;
+        }
+        Ok(self)
+    }
+
+    /// Refuses tokens all of which say the same.
+    fn differ(&self) -> Result<(), Error> {
         let correlation = self.correlation();
         let smallest = correlation
             .iter()
@@ -118,17 +194,7 @@ impl Correlations {
         if smallest > LARGEST_CORRELATION {
             return Err(Error::NearlyUniform { smallest });
         }
-        let Svd { u, s, .. } = svd(self.rows.view())?;
-        let zero = tokens as f64 * epsilon * s[0];
-        let rank = s.iter().filter(|&&s| s > zero).count();
-        if rank < tokens {
-            return Err(Error::RankDeficient { rank, tokens });
-        }
-        // In the right singular basis rows are no longer than there are tokens, however many samples there are.
-        if self.rows.ncols() > tokens {
-            self.rows = u * s;
-        }
-        Ok(self)
+        Ok(())
     }
 
     /// The number of tokens.
@@ -155,22 +221,52 @@ impl Correlations {
         correlation
     }
 
-    /// The correlations between some of the tokens, in this order. What the others do to these is kept, which it
-    /// would not be if rows and columns of the attention itself were left out.
+    /// The correlations between some of these tokens, in this order; the others keep their effect on them. Where attention
+    /// is refused because of all its tokens, [`of_tokens`](Self::of_tokens) takes some of them.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a token that is not there, [`Error::RepeatedNode`], [`Error::TooFewTokens`].
+    /// [`Error::Argument`] for a token that is not there, [`Error::RepeatedNode`], [`Error::TooFewTokens`];
+    /// [`Error::NearlyUniform`] where these tokens are all correlated by more than $1 - 10^{-6}$. Rows of which none
+    /// depends on the others stay so.
     pub fn between(&self, tokens: &[usize]) -> Result<Self, Error> {
         distinct(tokens.iter().copied(), self.tokens())?;
-        if tokens.len() < 3 {
-            let tokens = tokens.len();
-            return Err(Error::TooFewTokens { tokens });
-        }
-        Ok(Self {
+        enough(tokens)?;
+        let part = Self {
             rows: self.rows.select(Axis(0), tokens),
             deviations: self.deviations.select(Axis(0), tokens),
-        })
+            samples: self.samples,
+        };
+        part.differ()?;
+        Ok(part)
     }
+}
+
+/// Refuses fewer than three tokens.
+pub(super) fn enough(tokens: &[usize]) -> Result<(), Error> {
+    match tokens.len() {
+        tokens @ 0..3 => Err(Error::TooFewTokens { tokens }),
+        _ => Ok(()),
+    }
+}
+
+/// The rows that depend on `rank` others: what is left of them beside those is shortest.
+fn dependent(mut rows: Array2<f64>, rank: usize) -> Vec<usize> {
+    let mut rest: Vec<usize> = (0..rows.nrows()).collect();
+    for _ in 0..rank {
+        let norm = |&token: &usize| rows.row(token).dot(&rows.row(token)).sqrt();
+        let norms: Vec<f64> = rest.iter().map(norm).collect();
+        let longest = norms.iter().copied().fold(0.0, f64::max);
+        // Of tokens that repeat each other the first one stays, whatever rounding says of their norms.
+        let at = norms.iter().position(|&norm| norm >= 0.5 * longest);
+        let at = at.expect("one is the longest");
+        let direction = rows.row(rest.remove(at)).to_owned() / norms[at];
+        for &token in &rest {
+            let mut row = rows.row_mut(token);
+            let along = row.dot(&direction);
+            row.scaled_add(-along, &direction);
+        }
+    }
+    rest
 }
 
 /// Refuses tokens that are not there or that are named twice.
@@ -185,34 +281,16 @@ pub(super) fn distinct(tokens: impl Iterator<Item = usize>, count: usize) -> Res
     Ok(())
 }
 
-fn finite<T: Real>(name: &'static str, expected: &[usize], x: ArrayView2<T>) -> Result<(), Error> {
-    argument::shape(name, expected, x.shape())?;
-    argument::finite(name, x.shape(), x)?;
-    Ok(())
-}
-
-fn root_of_covariance<T: Real>(
-    covariance: ArrayView2<T>,
-    tokens: usize,
-) -> Result<Array2<f64>, Error> {
-    finite("covariance of the values", &[tokens, tokens], covariance)?;
-    let covariance = covariance.mapv(T::as_f64);
-    let rounding = tokens as f64 * T::epsilon().as_f64();
-    let covariance = symmetrised("covariance of the values", covariance.view(), rounding)?;
-    let factor = Cholesky::new(covariance.view())?;
-    Ok(factor.lower().to_owned())
-}
-
-fn root_of_values<T: Real>(values: ArrayView2<T>, tokens: usize) -> Result<Array2<f64>, Error> {
-    let samples = values.ncols();
-    finite("values", &[tokens, samples], values)?;
-    if samples < 2 {
-        let least = 2;
-        return Err(Error::TooFewSamples { samples, least });
+/// A token's row in double precision.
+fn finite_row<T: Real>(row: ArrayView1<T>, token: usize) -> Result<Array1<f64>, ArgumentError> {
+    match row.iter().position(|weight| !weight.is_finite()) {
+        None => Ok(row.mapv(T::as_f64)),
+        Some(key) => Err(ArgumentError::NotFinite {
+            name: "a".into(),
+            index: vec![token, key],
+            got: row[key].as_f64(),
+        }),
     }
-    let values = values.mapv(T::as_f64);
-    let means = values.mean_axis(Axis(1)).expect("two samples at least");
-    Ok((values - means.insert_axis(Axis(1))) / ((samples - 1) as f64).sqrt())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Graphs whose edges say at each end whether the node there is a cause.
 
-use super::correlations::distinct;
 use crate::Error;
+use bochner_numerics::argument;
 use std::fmt;
 
 /// What an edge says, at one of its ends, of the node there.
@@ -54,14 +54,16 @@ impl MixedGraph {
     /// The graph of these edges, each of them a node, the mark there, the mark at the other node, and that node.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a node that is not there, [`Error::RepeatedNode`] for an edge from a node to itself
-    /// or a second edge between two nodes.
+    /// [`Error::Argument`] for a node that is not there, [`Error::RepeatedEdge`] for an edge from a node to itself
+    /// or a second edge between two nodes. Directed cycles are not looked for.
     pub fn from_edges(nodes: usize, edges: &[(usize, Mark, Mark, usize)]) -> Result<Self, Error> {
         let mut graph = Self::without_edges(nodes);
         for &(a, at_a, at_b, b) in edges {
-            distinct([a, b].into_iter(), nodes)?;
-            if graph.adjacent(a, b) {
-                return Err(Error::RepeatedNode { node: b });
+            for node in [a, b] {
+                argument::index("edges", node, nodes)?;
+            }
+            if a == b || graph.adjacent(a, b) {
+                return Err(Error::RepeatedEdge { nodes: [a, b] });
             }
             graph.set(a, b, at_a);
             graph.set(b, a, at_b);
@@ -235,15 +237,16 @@ mod tests {
     #[test]
     fn edges_that_make_no_graph_are_refused() {
         let of = |edges: &[(usize, usize)]| MixedGraph::directed(2, edges);
-        assert!(matches!(of(&[(0, 2)]), Err(Error::Argument(_))));
-        assert!(matches!(
-            of(&[(1, 1)]),
-            Err(Error::RepeatedNode { node: 1 })
-        ));
-        assert!(matches!(
-            of(&[(0, 1), (1, 0)]),
-            Err(Error::RepeatedNode { node: 0 })
-        ));
+        let error = of(&[(0, 2)]).unwrap_err();
+        assert!(matches!(error, Error::Argument(_)));
+        assert!(
+            error.to_string().starts_with("`edges` holds the index 2"),
+            "{error}"
+        );
+        for (edges, ends) in [(&[(1, 1)][..], [1, 1]), (&[(0, 1), (1, 0)], [1, 0])] {
+            let refused = of(edges);
+            assert!(matches!(refused, Err(Error::RepeatedEdge { nodes }) if nodes == ends));
+        }
     }
 
     #[test]

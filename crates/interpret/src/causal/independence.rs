@@ -58,17 +58,28 @@ pub struct FisherZ<'a> {
 }
 
 impl<'a> FisherZ<'a> {
-    /// Tests correlations that come from so many samples: for attention, the number of columns of its values.
+    /// Tests correlations by the samples that they come from.
     ///
     /// # Errors
-    /// [`Error::TooFewSamples`] for fewer than four samples, [`Error::Argument`] unless `level` lies between 0 and 1.
+    /// [`Error::NoSamples`] for correlations of attention whose values are not given, and the errors of
+    /// [`new`](Self::new).
+    pub fn of_samples(correlations: &'a Correlations, level: f64) -> Result<Self, Error> {
+        let samples = correlations.samples().ok_or(Error::NoSamples)?;
+        Self::new(correlations, samples, level)
+    }
+
+    /// Tests correlations as if they came from so many samples. Attention alone has none: there it is the number of
+    /// columns of its values, the width of the head.
+    ///
+    /// # Errors
+    /// [`Error::TooFewSamples`] for fewer than four samples, [`Error::Argument`] unless `level` lies between 0 and 1, or
+    /// for more samples than the correlations come from.
     pub fn new(correlations: &'a Correlations, samples: usize, level: f64) -> Result<Self, Error> {
-        argument::in_range(
-            level > 0.0 && level < 1.0,
-            "level",
-            level,
-            "between 0 and 1",
-        )?;
+        let holds = level > 0.0 && level < 1.0;
+        argument::in_range(holds, "level", level, "between 0 and 1")?;
+        let there_are = correlations.samples().unwrap_or(usize::MAX);
+        let allowed = format!("at most {there_are}, the samples there are");
+        argument::in_range(samples <= there_are, "samples", samples as f64, allowed)?;
         FisherTest::new(0.0, samples, 0)?;
         Ok(Self {
             correlations,

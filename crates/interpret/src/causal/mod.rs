@@ -8,13 +8,15 @@ mod ordered;
 mod orientation;
 mod partial_correlation;
 mod possible_d_sep;
+mod samples;
 mod search;
 mod separation;
 mod tails;
 #[cfg(test)]
 mod testing;
+mod values;
 
-pub use correlations::{Correlations, ValueCovariance};
+pub use correlations::Correlations;
 pub use explanation::smallest_explanation;
 pub use graph::{Mark, MixedGraph};
 pub use independence::{FisherZ, Independence, ZeroCorrelation};
@@ -22,3 +24,4 @@ pub use ordered::{OrderedSem, sem_from_attention};
 pub use partial_correlation::FisherTest;
 pub use search::CausalStructure;
 pub use separation::Separation;
+pub use values::ValueCovariance;

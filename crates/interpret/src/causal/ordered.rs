@@ -24,8 +24,9 @@ pub struct OrderedSem {
 /// `a: [T, T]`, rows are queries; both results are `[T, T]`.
 ///
 /// # Errors
-/// [`Error::Argument`] for weights that are not square, empty, or not finite, or whose coefficients overflow;
-/// [`Error::NotCausal`] for a weight of a later token; [`Error::NoOwnWeight`] for a token that gives itself none.
+/// [`Error::Argument`] for weights that are not square, empty, or not finite; [`Error::NotCausal`] for a weight of a
+/// later token; [`Error::NoOwnWeight`] for a token that gives itself none, and [`Error::Overflow`] for one that gives
+/// itself so little that a coefficient is not finite.
 ///
 /// # Numerics
 /// Forward substitution, $T^3 / 6$ multiplications. The upper triangles are exactly zero.
@@ -63,9 +64,17 @@ pub fn sem_from_attention<T: Real>(a: ArrayView2<T>) -> Result<OrderedSem, Error
         true => g[[i, j]] * a[[i, i]] / a[[j, j]],
         false => 0.0,
     });
-    argument::finite("coefficients", g.shape(), &g)?;
-    argument::finite("coefficients", g_z.shape(), &g_z)?;
-    Ok(OrderedSem { g, g_z })
+    let overflow = |((effect, cause), x): ((usize, usize), &f64)| {
+        (!x.is_finite()).then_some(Error::Overflow { effect, cause })
+    };
+    match g
+        .indexed_iter()
+        .chain(g_z.indexed_iter())
+        .find_map(overflow)
+    {
+        None => Ok(OrderedSem { g, g_z }),
+        Some(error) => Err(error),
+    }
 }
 
 fn check<T: Real>(a: ArrayView2<T>) -> Result<(), Error> {
@@ -159,9 +168,13 @@ mod tests {
         let refused = sem_from_attention(a.view());
         assert!(matches!(refused, Err(Error::NoOwnWeight { token: 1 })));
         a[[1, 1]] = 1e-320;
+        let refused = sem_from_attention(a.view()).unwrap_err();
         assert!(matches!(
-            sem_from_attention(a.view()),
-            Err(Error::Argument(_))
+            refused,
+            Error::Overflow {
+                effect: 1,
+                cause: 0
+            }
         ));
         // The ratio of the diagonal alone overflows, the coefficient does not.
         let tiny = array![[1e-310, 0.0], [1e-10, 1.0]];
@@ -171,7 +184,10 @@ mod tests {
         let tiny = array![[1e-320, 0.0], [0.5, 0.5]];
         assert!(matches!(
             sem_from_attention(tiny.view()),
-            Err(Error::Argument(_))
+            Err(Error::Overflow {
+                effect: 1,
+                cause: 0
+            })
         ));
         a[[1, 1]] = f64::NAN;
         assert!(matches!(

@@ -4,7 +4,8 @@ use super::correlations::distinct;
 use super::{Independence, Mark, MixedGraph};
 use crate::Error;
 
-/// Independence by m-separation in a known graph, of which some nodes are latent and others select the samples.
+/// Independence by m-separation in a known graph, of which some nodes are latent and others select the samples. What is
+/// found of it has nodes of its own numbers: node $i$ is the $i$-th that is observed.
 ///
 /// Two nodes are separated by a set if no path joins them on which every collider, a node with arrows from either
 /// side, has itself or a descendant in the set, and no other node is in the set. In a directed acyclic graph this is

@@ -35,6 +35,9 @@ pub fn depth_threshold(width: f64) -> Result<f64, Error> {
 ///
 /// *where* $L$ is `depth`, $d$ is `width` and $H$ is `heads`.
 ///
+/// # Numerics
+/// It is 0 where width and heads together are at most 1, and infinite from a depth of 647 on otherwise.
+///
 /// # Reference
 /// After Levine et al. 2020; the constants were not compared with the printed theorem. All exact ranks that the tests
 /// of this crate know keep to it.

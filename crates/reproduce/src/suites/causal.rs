@@ -306,20 +306,17 @@ fn from_samples(mut case: Case) -> Result<FromSamples, Error> {
     for (place, samples) in SAMPLES.into_iter().enumerate() {
         let values = case.normal(nodes, samples, 1.0);
         let correlations = model.correlations(ValueCovariance::OfValues(values.view()))?;
-        let found = CausalStructure::find(&FisherZ::new(&correlations, samples, LEVEL)?, None)?;
+        let found = CausalStructure::find(&FisherZ::of_samples(&correlations, LEVEL)?, None)?;
         seen.search[place] = agreement(&found.graph, &truth);
 
-        // Attention that passes every value on is the same as outputs that are given.
         let mut outputs = model.effects.dot(&values);
         for mut row in outputs.rows_mut() {
             let mut shuffled = row.to_vec();
             shuffled.shuffle(case.stream());
             row.assign(&Array1::from(shuffled));
         }
-        let alone = Array2::eye(nodes);
-        let of =
-            Correlations::of_attention(alone.view(), ValueCovariance::OfValues(outputs.view()))?;
-        let found = CausalStructure::find(&FisherZ::new(&of, samples, LEVEL)?, None)?.graph;
+        let of = Correlations::of_samples(outputs.view())?;
+        let found = CausalStructure::find(&FisherZ::of_samples(&of, LEVEL)?, None)?.graph;
         seen.shuffled[0] += (0..nodes)
             .map(|i| found.neighbours(i).count())
             .sum::<usize>()

@@ -86,13 +86,21 @@ fn rank_deficient_attention_is_refused_in_either_precision() {
     let refused = of(&a);
     assert!(matches!(
         refused,
-        Err(Error::RankDeficient { rank: 3, tokens: 5 })
+        Err(Error::RankDeficient {
+            rank: 3,
+            tokens: 5,
+            ..
+        })
     ));
     let single = a.mapv(|x| x as f32);
     let refused = Correlations::of_attention(single.view(), ValueCovariance::Identity);
     assert!(matches!(
         refused,
-        Err(Error::RankDeficient { rank: 3, tokens: 5 })
+        Err(Error::RankDeficient {
+            rank: 3,
+            tokens: 5,
+            ..
+        })
     ));
 
     // Three columns of values leave two directions once they are centred.
@@ -102,8 +110,129 @@ fn rank_deficient_attention_is_refused_in_either_precision() {
     let refused = Correlations::of_attention(full.view(), values);
     assert!(matches!(
         refused,
-        Err(Error::RankDeficient { rank: 2, tokens: 5 })
+        Err(Error::RankDeficient {
+            rank: 2,
+            tokens: 5,
+            ..
+        })
     ));
+}
+
+/// Tokens that repeat others, or that do not vary, are named, and leaving them out helps.
+#[test]
+fn what_the_refusals_say_can_be_done() {
+    let mut a: Array2<f64> = random((6, 6), "a");
+    let sum = &a.row(0) + &a.row(2) * 0.5;
+    a.row_mut(3).assign(&sum);
+    let copy = a.row(1).to_owned();
+    a.row_mut(5).assign(&(copy * 2.0));
+    let Err(Error::RankDeficient {
+        rank: 4,
+        tokens: 6,
+        dependent,
+    }) = of(&a)
+    else {
+        panic!("two rows depend on the others");
+    };
+    assert_eq!(dependent.len(), 2);
+    assert!(
+        dependent.contains(&5),
+        "{dependent:?}: the first of two alike stays"
+    );
+    let others: Vec<usize> = (0..6).filter(|token| !dependent.contains(token)).collect();
+    let kept = Correlations::of_tokens(a.view(), WHITE, &others).unwrap();
+    let want = a
+        .dot(&a.t())
+        .select(Axis(0), &others)
+        .select(Axis(1), &others);
+    assert_close(&kept.covariance(), &want);
+
+    // The numbers in errors are those of the attention, whatever is asked for.
+    let asked = [4, 1, 0, 5, 2];
+    let refused = Correlations::of_tokens(a.view(), WHITE, &asked);
+    assert!(
+        matches!(refused, Err(Error::RankDeficient { rank: 4, tokens: 5, dependent }) if dependent == [5])
+    );
+    a.row_mut(2).fill(1e-6);
+    let refused = Correlations::of_tokens(a.view(), WHITE, &asked);
+    assert!(matches!(refused, Err(Error::LowVariance { token: 2, .. })));
+    // A row that is left out is not looked at.
+    a.row_mut(2).fill(f64::NAN);
+    let kept = Correlations::of_tokens(a.view(), WHITE, &[4, 1, 0]).unwrap();
+    assert_close(
+        &kept.covariance(),
+        &want.select(Axis(0), &[3, 1, 0]).select(Axis(1), &[3, 1, 0]),
+    );
+    let refused = Correlations::of_tokens(a.view(), WHITE, &asked).unwrap_err();
+    assert!(
+        refused.to_string().starts_with("`a` is NaN at [2, 0]"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_error_says_which_function_leaves_tokens_out() {
+    let mut a: Array2<f64> = random((4, 4), "a");
+    a.row_mut(2).fill(1e-6);
+    let constant = of(&a).unwrap_err().to_string();
+    let copy = a.row(0).to_owned();
+    a.row_mut(2).assign(&copy);
+    let repeated = of(&a).unwrap_err().to_string();
+    assert!(repeated.contains("[2] repeat"), "{repeated}");
+    for error in [constant, repeated] {
+        assert!(error.contains("`Correlations::of_tokens`"), "{error}");
+    }
+}
+
+#[test]
+fn some_of_the_tokens_are_the_same_before_and_after() {
+    let a: Array2<f64> = random((5, 5), "a");
+    let values: Array2<f64> = random((5, 30), "v");
+    for values in [
+        ValueCovariance::Identity,
+        ValueCovariance::OfValues(values.view()),
+    ] {
+        let all = Correlations::of_attention(a.view(), values).unwrap();
+        let after = all.between(&[4, 0, 2]).unwrap();
+        let before = Correlations::of_tokens(a.view(), values, &[4, 0, 2]).unwrap();
+        assert_close(&before.covariance(), &after.covariance());
+        let partial = |of: &Correlations| of.partial(0, 1, &[2]).unwrap();
+        assert!((partial(&before) - partial(&after)).abs() < 1e-12);
+        assert_eq!(before.samples(), after.samples());
+    }
+}
+
+/// Three tokens that look at the others alike, among others that do not.
+#[test]
+fn uniform_tokens_among_others_are_refused_by_themselves() {
+    let mut a: Array2<f64> = random((6, 6), "a");
+    for token in [1, 2, 4] {
+        let row = 0.2 + 1e-5 * random::<f64, _>((6,), &format!("{token}"));
+        a.row_mut(token).assign(&row);
+    }
+    let all = of(&a).unwrap();
+    for refused in [
+        all.between(&[4, 1, 2]),
+        Correlations::of_tokens(a.view(), WHITE, &[4, 1, 2]),
+    ] {
+        assert!(matches!(refused, Err(Error::NearlyUniform { smallest }) if smallest < 1.0));
+    }
+    assert!(all.between(&[4, 1, 0]).is_ok());
+}
+
+#[test]
+fn values_have_no_unit() {
+    let a: Array2<f64> = random((4, 4), "a");
+    let values: Array2<f64> = random((4, 9), "values");
+    let of = |scale: f64| {
+        let values = scale * &values;
+        let of_values = ValueCovariance::OfValues(values.view());
+        Correlations::of_attention(a.view(), of_values).map(|of| of.correlation())
+    };
+    for scale in [1e-20, 1e20] {
+        assert_close(&of(scale).unwrap(), &of(1.0).unwrap());
+    }
+    assert!(matches!(of(0.0), Err(Error::LowVariance { token: 0, .. })));
 }
 
 #[test]
