@@ -4,7 +4,7 @@ use crate::Error;
 use crate::entropy::entropy;
 use crate::rows::check;
 use bochner_dense::svd;
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array2, ArrayView2, ArrayView4, Axis, s};
 
 /// The effective rank of the weights of each example and head.
@@ -15,14 +15,15 @@ use ndarray::{Array2, ArrayView2, ArrayView4, Axis, s};
 /// *where* $\sigma$ are the singular values of the head's matrix $\alpha$, `[Tq, Tk]`, whose rows of queries that are
 /// not kept are taken for zero.
 ///
-/// It lies between 1 (all rows are multiples of one) and the rank; 0 stands for a matrix of zeros.
+/// It lies between 1 (all rows are multiples of one) and the rank; 0 stands for a matrix of zeros. Rows of zeros change
+/// nothing.
 ///
 /// # Shapes
 /// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B, M]`.
 ///
 /// # Errors
-/// [`Error::Argument`] for empty weights or another shape of `queries`; [`Error::Dense`] if a kept row is not
-/// finite. Weights may be negative.
+/// [`Error::Argument`] for empty weights, another shape of `queries`, or a weight of a kept query that is not finite.
+/// Weights may be negative. [`Error::Dense`] if the singular values do not converge.
 ///
 /// # Numerics
 /// In double precision, $O(T_q T_k \min(T_q, T_k))$ for each head. Singular values that should be zero come out as
@@ -52,7 +53,14 @@ pub fn effective_rank<T: Real>(
     for ((b, m), rank) in ranks.indexed_iter_mut() {
         let kept = (0..queries.ncols()).filter(|&i| queries[[b, i]]);
         let kept: Vec<usize> = kept.collect();
-        let rows = weights.slice(s![b, m, .., ..]).select(Axis(0), &kept);
+        let all = weights.slice(s![b, m, .., ..]);
+        for &i in &kept {
+            if let Some(j) = all.row(i).iter().position(|weight| !weight.is_finite()) {
+                let place = format!("weights[[{b}, {m}, {i}, {j}]]");
+                return Err(argument::out_of_range(place, all[[i, j]], "finite").into());
+            }
+        }
+        let rows = all.select(Axis(0), &kept);
         *rank = of_matrix(rows.mapv(T::as_f64).view())?;
     }
     Ok(ranks)
@@ -118,7 +126,10 @@ mod tests {
         let want = effective_rank(weights.view(), all.view()).unwrap();
         assert!((&got - &want).iter().all(|x| x.abs() < 1e-12));
         weights[[0, 0, 0, 0]] = f64::NAN;
-        assert!(effective_rank(weights.view(), kept.view()).is_err());
+        let error = effective_rank(weights.view(), kept.view()).unwrap_err();
+        assert!(matches!(error, Error::Argument(_)), "{error}");
+        let said = "`weights[[0, 0, 0, 0]]` is NaN, but must be finite";
+        assert_eq!(error.to_string(), said);
         let none = array![[false, false, false]];
         assert_eq!(
             effective_rank(weights.view(), none.view()).unwrap(),

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::rows::{check, read};
 use bochner_numerics::Real;
-use ndarray::{Array3, ArrayView2, ArrayView4, s};
+use ndarray::{Array3, ArrayView2, ArrayView4};
 
 /// The entropy of the weights of each head and query, in nats.
 ///
@@ -13,7 +13,8 @@ use ndarray::{Array3, ArrayView2, ArrayView4, s};
 /// $n$ keys alike; $e^H$ is the number of keys that as many equal weights would be spread over.
 ///
 /// # Shapes
-/// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B, M, Tq]`; 0 where a query is not kept.
+/// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B, M, Tq]`; 0 where a query is not kept, and for
+/// a row of zeros. A mean over queries is the sum over the number of those that count, which `queries` knows.
 ///
 /// # Errors
 /// [`Error::Argument`] for empty weights, another shape of `queries`, or a weight of a kept query that is negative
@@ -50,8 +51,7 @@ pub fn attention_entropy<T: Real>(
     let mut entropies = Array3::zeros((batch, heads, rows));
     for ((b, i), _) in queries.indexed_iter().filter(|(_, kept)| **kept) {
         for m in 0..heads {
-            let row = read(weights.slice(s![b, m, i, ..]))?;
-            entropies[[b, m, i]] = entropy(row);
+            entropies[[b, m, i]] = entropy(read(weights, [b, m, i])?);
         }
     }
     Ok(entropies)
@@ -79,7 +79,7 @@ pub fn entropy(numbers: impl IntoIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array2, Array4, array};
+    use ndarray::{Array2, Array4, array, s};
 
     #[test]
     fn entropies_worked_out_by_hand() {
@@ -103,6 +103,20 @@ mod tests {
         assert!(attention_entropy(weights.view(), array![[true]].view()).is_err());
         weights[[0, 0, 0, 0]] = -0.1;
         assert!(attention_entropy(weights.view(), array![[true, false]].view()).is_err());
+    }
+
+    #[test]
+    fn a_weight_that_is_refused_is_named_by_its_place() {
+        for wrong in [f32::NAN, f32::INFINITY, -1e-40] {
+            let mut weights = Array4::from_elem((2, 3, 4, 5), 0.2_f32);
+            weights[[1, 2, 0, 3]] = wrong;
+            let all = Array2::from_elem((2, 4), true);
+            let error = attention_entropy(weights.view(), all.view()).unwrap_err();
+            assert!(matches!(error, Error::Argument(_)));
+            let error = error.to_string();
+            assert!(error.starts_with("`weights[[1, 2, 0, 3]]` is "), "{error}");
+            assert!(error.len() < 100, "{error}");
+        }
     }
 
     #[test]

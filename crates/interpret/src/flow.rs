@@ -63,7 +63,8 @@ pub fn modalities(
 /// Four readings of *inter-modality flow*, for each layer, `[L]`.
 ///
 /// They are **reconstructions**: Xue et al. name the quantity and its purpose, and the equation itself was not
-/// found. Each is a share between 0 and 1 of mass that crosses; 0 where there is no mass at all.
+/// found. Each is a share between 0 and 1 of mass that crosses; 0 where there is no mass at all, or one modality alone.
+/// Rows of zeros add no mass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterModalityFlow {
     /// The share of the attention, heads averaged.
@@ -75,7 +76,8 @@ pub struct InterModalityFlow {
     /// The share of the attention times the norm of the value vector that it fetches; `None` without values.
     pub norm_weighted: Option<Array1<f64>>,
     /// What uniform attention over the tokens gives without the residual stream, $2 n_v n_t / (n_v + n_t)^2$. The
-    /// shares depend on $n_v : n_t$; their ratio to this number does so less.
+    /// shares depend on $n_v : n_t$; their ratio to this number does so less. It is 0 where one modality is alone, which
+    /// has no such ratio.
     pub uniform: f64,
 }
 
@@ -130,8 +132,8 @@ pub fn inter_modality_flow<T: Real>(
     kinds: &[Modality],
 ) -> Result<InterModalityFlow, Error> {
     let (layers, heads, length, _) = a.dim();
-    argument::not_empty("weights", a.shape())?;
-    argument::shape("weights", &[layers, heads, length, length], a.shape())?;
+    argument::not_empty("a", a.shape())?;
+    argument::shape("a", &[layers, heads, length, length], a.shape())?;
     argument::shape("kinds", &[length], &[kinds.len()])?;
     let tokens = (0..kinds.len()).filter(|&i| kinds[i] != Modality::Padding);
     let tokens: Vec<usize> = tokens.collect();
@@ -140,7 +142,9 @@ pub fn inter_modality_flow<T: Real>(
     }
     let is_vision = tokens.iter().map(|&i| kinds[i] == Modality::Vision);
     let is_vision: Vec<bool> = is_vision.collect();
-    let attention = mean_over_heads(a.outer_iter(), &tokens)?;
+    let attention = mean_over_heads(a.outer_iter(), &tokens, |l, m, i, j| {
+        format!("a[[{l}, {m}, {i}, {j}]]")
+    })?;
     let shares = |layers: &Array3<f64>| -> Array1<f64> {
         let layers = layers.outer_iter();
         layers.map(|layer| share(layer, &is_vision)).collect()
@@ -189,7 +193,10 @@ fn weighted_by_norms<T: Real>(
     for l in 0..layers {
         // A share has no scale, and values of at most 1 have norms and sums that cannot overflow.
         let values = v.index_axis(Axis(0), l).select(Axis(1), tokens);
-        argument::finite("v", values.shape(), &values)?;
+        if let Some(((m, j, n), &got)) = values.indexed_iter().find(|(_, x)| !x.is_finite()) {
+            let place = format!("v[[{l}, {m}, {}, {n}]]", tokens[j]);
+            return Err(argument::out_of_range(place, got, "finite").into());
+        }
         let largest = values
             .iter()
             .fold(0.0, |largest: f64, x| largest.max(x.as_f64().abs()));

@@ -7,8 +7,8 @@ use ndarray::ArrayView1;
 /// Attention-guided masking: a token and those that it attends to most, to be masked together.
 ///
 /// A patch of an image says much about its neighbours; masked alone, it is guessed from them. The set holds `seed`
-/// first, then the `count - 1` other tokens of the largest weights, in descending order; among equal weights, the
-/// one that comes first.
+/// first, then the `count - 1` other tokens of the largest weights, in descending order; among equal weights, such as
+/// those of a row of zeros, the one that comes first.
 ///
 /// # Shapes
 /// `weights: [T]`, the seed's row of weights, heads averaged or not. Weights of tokens that must not be masked,
@@ -37,8 +37,9 @@ pub fn attention_guided_mask<T: Real>(
 ) -> Result<Vec<usize>, Error> {
     argument::index("seed", seed, weights.len())?;
     argument::at_least_one("count", count)?;
-    if let Some(nan) = weights.iter().find(|weight| weight.is_nan()) {
-        return Err(argument::out_of_range("weights", *nan, "numbers").into());
+    if let Some(at) = weights.iter().position(|weight| weight.is_nan()) {
+        let place = format!("weights[{at}]");
+        return Err(argument::out_of_range(place, weights[at], "a number").into());
     }
     let may_be_masked = |&i: &usize| i != seed && weights[i] > T::neg_infinity();
     let mut others: Vec<usize> = (0..weights.len()).filter(may_be_masked).collect();
@@ -89,7 +90,11 @@ mod tests {
         assert!(attention_guided_mask(row.view(), 0, 3).is_err());
         assert!(attention_guided_mask(row.view(), 3, 1).is_err());
         assert!(attention_guided_mask(row.view(), 0, 0).is_err());
-        assert!(attention_guided_mask(array![0.5, f64::NAN].view(), 0, 1).is_err());
+        let error = attention_guided_mask(array![0.5, f64::NAN].view(), 0, 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`weights[1]` is NaN, but must be a number"
+        );
     }
 
     /// Sorts that are not stable leave the order of short rows as it is.

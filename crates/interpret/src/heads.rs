@@ -4,7 +4,7 @@ use crate::Error;
 use crate::entropy::entropy;
 use crate::rows::{check, read};
 use bochner_numerics::Real;
-use ndarray::{Array1, ArrayView2, ArrayView4, s};
+use ndarray::{Array1, ArrayView2, ArrayView4};
 
 /// The diversity of the heads of each example.
 ///
@@ -19,7 +19,7 @@ use ndarray::{Array1, ArrayView2, ArrayView4, s};
 /// * $H(x) = -\sum_j x_j \log x_j$ in nats, with $0 \log 0 = 0$
 ///
 /// It lies between 0, which also stands for one head or for no kept query, and $\log 2$, where no two heads
-/// look at the same key.
+/// look at the same key. A kept query whose rows are zeros in all heads counts as one on which they agree.
 ///
 /// # Shapes
 /// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B]`.
@@ -67,7 +67,8 @@ pub fn head_diversity<T: Real>(
 /// \sqrt{\frac1M \sum_m (\alpha_{bmij} - \bar\alpha_{bij})^2}$$
 ///
 /// *where* $\bar\alpha_{bij}$ is the mean over the heads. Keys that no head looks at add nothing, so that padding
-/// does not change it. It is 0 for heads that agree, one head, or no kept query.
+/// does not change it. It is 0 for heads that agree, one head, or no kept query; a kept query whose rows are zeros in all
+/// heads counts as one on which they agree.
 ///
 /// # Shapes
 /// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B]`.
@@ -101,8 +102,8 @@ fn mean_over_queries<T: Real>(
         let kept: Vec<usize> = (0..kept.len()).filter(|&i| kept[i]).collect();
         let mut total = 0.0;
         for &i in &kept {
-            let rows = weights.slice(s![b, .., i, ..]);
-            let rows: Vec<_> = rows.outer_iter().map(read).collect::<Result<_, _>>()?;
+            let rows = (0..weights.dim().1).map(|m| read(weights, [b, m, i]));
+            let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
             total += f(&rows);
         }
         means[b] = total / kept.len().max(1) as f64;
@@ -113,7 +114,7 @@ fn mean_over_queries<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array2, Array4};
+    use ndarray::{Array2, Array4, s};
 
     fn weights(rows: &[&[f64]]) -> Array4<f64> {
         let flat = rows.concat();
@@ -163,11 +164,11 @@ mod tests {
             assert_eq!(f(padded.view(), kept.view()).unwrap(), want);
         }
         kept[[0, 2]] = true;
-        let error = head_diversity(padded.view(), kept.view()).unwrap_err();
-        assert!(
-            error.to_string().contains("weights of a kept query"),
-            "{error}"
-        );
+        for f in [head_diversity, head_spread] {
+            let error = f(padded.view(), kept.view()).unwrap_err().to_string();
+            let place = "`weights[[0, 0, 2, 0]]` is NaN, but must be";
+            assert!(error.starts_with(place), "{error}");
+        }
     }
 
     #[test]

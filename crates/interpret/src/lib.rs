@@ -1,8 +1,9 @@
 //! Read-outs of attention: numbers that say what a trained layer does.
 //!
-//! A heat map of one sentence shows anything that one wishes to see. The functions here are means over whole data
-//! sets that come in as plain arrays, from a model of this workspace or from elsewhere: the weights of all heads, or
-//! the queries and keys behind them. They know no framework and no model.
+//! A heat map of one sentence shows anything that one wishes to see. The functions here give numbers instead, by query,
+//! head, example or layer, of which means can be taken over batches and data sets. They read plain arrays, from a model
+//! of this workspace or from elsewhere: the weights of all heads, or the queries and keys behind them. They know no
+//! framework and no model.
 //!
 //! * [`head_diversity`] says how much the heads of a layer differ, in nats, from 0 for heads that agree to
 //!   $\log 2$ for heads that never look at the same key; [`head_spread`] says it as a standard deviation.
@@ -11,16 +12,57 @@
 //!   says which of the two a model comes to rely on.
 //! * [`attention_entropy`] says how many keys a query looks at, [`effective_rank()`] how many directions a head's
 //!   weights have, and [`attention_rollout`] what a token is made of after several layers.
-//! * [`inter_modality_flow`] says how much attention crosses between vision and text.
+//! * [`inter_modality_flow`] says how much attention crosses between vision and text, and [`attention_guided_mask`]
+//!   which patches of an image to mask together.
 //! * [`depth_threshold`], [`DepthFit`] and [`separation_rank`] say how depth trades against width, in theory, as
 //!   fitted to trained networks, and exactly for small ones.
-//! * [`Correlations`] reads attention as a structural equation model, [`FisherTest`] tests its partial correlations,
-//!   and [`sem_from_attention`] has the equations themselves where the mask is causal. [`CausalStructure`] searches
+//! * [`Correlations`] reads attention as a structural equation model, or takes samples of any variables
+//!   ([`Correlations::of_samples`]), [`FisherTest`] tests partial correlations, and [`sem_from_attention`] has the equations themselves where the mask is causal. [`CausalStructure`] searches
 //!   for the graph of causes, latent ones among them, with the order of the tokens or without it, and
 //!   [`smallest_explanation`] for the tokens that a prediction rests on.
 //!
-//! Padding never counts: the callers say which queries are kept, as [`kept_queries`] has it from the lengths of
-//! sentences, and what stands in the rows of others is not looked at, not even where it is NaN.
+//! # Padding, and rows of zeros
+//!
+//! What is left out is not looked at, not even where it is NaN. How a caller says so differs:
+//!
+//! | read-outs | rows that are left out | columns of padded keys |
+//! |---|---|---|
+//! | [`head_diversity`], [`head_spread`], [`attention_entropy`], [`effective_rank()`] | not in `queries`, which [`kept_queries`] makes of lengths | count as they stand, which is 0 behind a mask |
+//! | [`attention_rollout`] | not in `queries` | left out with their rows |
+//! | [`inter_modality_flow`] | [`Modality::Padding`] | left out with their rows |
+//! | [`similarity_magnitude_trace`] | by the lengths of the mask | by the mask |
+//! | [`attention_guided_mask`] | reads one row | minus infinity |
+//! | [`Correlations`] | not in `tokens` of [`Correlations::of_tokens`] | count as they stand |
+//! | [`sem_from_attention`] | cut off by the caller, which behind a causal mask changes no other row | cut off |
+//!
+//! A kept query all of whose keys are masked has a row of zeros. Each function says what that counts for.
+//!
+//! # Where weights come from
+//!
+//! From `inspect`: [`Mechanism::inspect`](bochner_attention::Mechanism::inspect) shows those of a mechanism. With dfdx,
+//! `MultiHead::inspect_self` shows those of a layer, and `inspect` of the models in `bochner-models`, such as
+//! `SentenceClassifier::inspect`, those of all layers. Each gives an [`Inspection`](bochner_attention::Inspection) for a
+//! layer, whose `weights` are `[B, M, Tq, Tk]`.
+//!
+//! ```
+//! use bochner_interpret::bochner_attention::{Mask, Pass, Size, Streams, find};
+//! use bochner_interpret::ndarray::Array4;
+//! use bochner_interpret::{attention_entropy, kept_queries};
+//! use bochner_numerics::Seed;
+//!
+//! // Two heads of one sentence, which is padded from three words to four.
+//! let x = Array4::from_shape_fn((1, 2, 4, 8), |(_, m, t, n)| ((1 + m + 3 * t + 5 * n) as f32).sin());
+//! let mask = Mask::none().with_key_lengths(vec![3]);
+//! let variant = find("mikan").expect("a mechanism of the registry");
+//! let (mechanism, seed) = (variant.mechanism::<f32>(), Seed::new(1));
+//! let streams = Streams::asked_by(&mechanism.card(), [x.view(), x.view(), x.view()], &mask);
+//! let parameters = mechanism.initial(Size { heads: 2, width: 8 }, &mut seed.stream("parameters"))?;
+//! let shown = mechanism.inspect(&streams, &parameters, &Pass::Evaluation { seed })?;
+//! let entropy = attention_entropy(shown.weights.view(), kept_queries(&[3], 4)?.view())?;
+//! // No query looks at more than three words.
+//! assert!(entropy.iter().all(|&nats| nats <= 3f64.ln() + 1e-6));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Example
 //!
@@ -56,7 +98,7 @@
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
 //! | `guided_mask` | [`attention_guided_mask`] |
 //! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`], [`CausalStructure`], [`MixedGraph`], [`Mark`], [`Independence`], [`FisherZ`], [`ZeroCorrelation`], [`Separation`], [`smallest_explanation`] |
-//! | `depth` | [`depth_threshold`], [`DepthFit`], [`separation_rank`], [`ModularNetwork`] |
+//! | `depth` | [`depth_threshold`], [`log3_separation_bound`], [`parameter_count`], [`DepthFit`], [`separation_rank`], [`SeparationRank`], [`ModularNetwork`], [`Readout`] |
 //! | `error` | [`Error`] |
 
 mod causal;

@@ -1,6 +1,7 @@
 //! What reaches a layer from the tokens, through all layers below it.
 
 use crate::Error;
+use crate::rows::refused;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 
@@ -22,7 +23,8 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 /// whose products overflow.
 ///
 /// # Numerics
-/// In double precision. Rows are not normalised: they sum to 1 where those of all layers do.
+/// In double precision. Rows are not normalised: they sum to 1 where those of all layers do. A kept token whose row is
+/// zeros in all heads of a layer keeps half of itself there, from the residual stream, and so sums to less.
 ///
 /// # Reference
 /// Abnar, Zuidema, *Quantifying attention flow in transformers*, 2020, section 3.
@@ -54,7 +56,8 @@ pub fn attention_rollout<T: Real>(
     for (b, mut rollout) in rollouts.outer_iter_mut().enumerate() {
         let kept: Vec<usize> = (0..tokens).filter(|&i| queries[[b, i]]).collect();
         let layers = weights.iter().map(|layer| layer.index_axis(Axis(0), b));
-        let means = mean_over_heads(layers, &kept)?;
+        let place = |l, m, i, j| format!("weights[{l}][[{b}, {m}, {i}, {j}]]");
+        let means = mean_over_heads(layers, &kept, place)?;
         for ((l, i, j), &x) in products(&means)?.indexed_iter() {
             rollout[[l, kept[i], kept[j]]] = x;
         }
@@ -62,18 +65,22 @@ pub fn attention_rollout<T: Real>(
     Ok(rollouts)
 }
 
-/// The mean over the heads of each layer, `[M, T, T]`, between the tokens of these indices alone: `[L, n, n]`.
+/// The mean over the heads of each layer, `[M, T, T]`, between the tokens of these indices alone: `[L, n, n]`. A weight
+/// that is refused is named by the place that layer, head, query and key have.
 pub(crate) fn mean_over_heads<'a, T: Real>(
     layers: impl ExactSizeIterator<Item = ArrayView3<'a, T>>,
     tokens: &[usize],
+    place: impl Fn(usize, usize, usize, usize) -> String,
 ) -> Result<Array3<f64>, Error> {
     let mut means = Array3::zeros((layers.len(), tokens.len(), tokens.len()));
-    for (mut of_layer, layer) in means.outer_iter_mut().zip(layers) {
+    for (l, (mut of_layer, layer)) in means.outer_iter_mut().zip(layers).enumerate() {
         let heads = layer.dim().0;
         for ((i, j), mean) in of_layer.indexed_iter_mut() {
             for m in 0..heads {
                 let weight = layer[[m, tokens[i], tokens[j]]];
-                argument::non_negative("weights of kept tokens", weight)?;
+                if !(weight.is_finite() && weight >= T::zero()) {
+                    return Err(refused(place(l, m, tokens[i], tokens[j]), weight));
+                }
                 *mean += weight.as_f64() / heads as f64;
             }
         }
@@ -185,7 +192,9 @@ mod tests {
         assert_eq!(got.slice(s![1.., .., ..3, ..3]), want);
         assert!(got.slice(s![1, .., 3, ..]).iter().all(|&x| x == 0.0));
         assert!(got.slice(s![1, .., .., 3]).iter().all(|&x| x == 0.0));
-        assert!(rollout(&layers, [4, 4]).is_err());
+        let error = rollout(&layers, [4, 4]).unwrap_err().to_string();
+        let said = "`weights[0][[1, 0, 0, 3]]` is NaN, but must be finite and at least 0";
+        assert_eq!(error, said);
         let nothing = rollout(&layers, [4, 0]).unwrap();
         assert!(nothing.slice(s![1, .., .., ..]).iter().all(|&x| x == 0.0));
     }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use bochner_numerics::{Real, argument};
-use ndarray::{Array2, ArrayView1, ArrayView2, ArrayView4};
+use ndarray::{Array2, ArrayView2, ArrayView4, s};
 
 /// The queries that are kept of sequences of these lengths, which padding brings to `positions` positions: `queries`
 /// of the other functions.
@@ -41,13 +41,25 @@ pub(crate) fn check<T: Real>(
     Ok(())
 }
 
-/// One row in double precision; a weight that is negative or not finite is refused.
-pub(crate) fn read<T: Real>(row: ArrayView1<T>) -> Result<Vec<f64>, Error> {
-    let read = |weight: &T| {
-        argument::non_negative("weights of a kept query", *weight)?;
-        Ok(weight.as_f64())
+/// The row of a query of a head of an example, in double precision; a weight that is negative or not finite is refused
+/// by its place.
+pub(crate) fn read<T: Real>(
+    weights: ArrayView4<T>,
+    [b, m, i]: [usize; 3],
+) -> Result<Vec<f64>, Error> {
+    let read = |(j, weight): (usize, &T)| {
+        if weight.is_finite() && *weight >= T::zero() {
+            return Ok(weight.as_f64());
+        }
+        Err(refused(format!("weights[[{b}, {m}, {i}, {j}]]"), *weight))
     };
-    row.iter().map(read).collect()
+    let row = weights.slice_move(s![b, m, i, ..]);
+    row.iter().enumerate().map(read).collect()
+}
+
+/// What is said of a weight that is negative or not finite.
+pub(crate) fn refused<T: Real>(place: String, weight: T) -> Error {
+    argument::out_of_range(place, weight, "finite and at least 0").into()
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use crate::Error;
 use bochner_attention::{Magnitude, Mask, Points, magnitude};
 use bochner_kernels::{SpectralPoints, kernel_matrix};
-use bochner_numerics::{Real, argument};
-use ndarray::{Array1, Array2, ArrayView2, ArrayView4, s};
+use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayView4, s};
 use std::f64::consts::{LN_10, PI};
 
 /// A similarity $s_{ij}$ of queries and keys, which the magnitude multiplies.
@@ -31,7 +32,7 @@ pub enum Similarity<'a, T> {
 /// Means of decimal logarithms, one for each head, `[M]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimilarityMagnitudeTrace {
-    /// The mean over the kept queries that keep a key of $\max_j \log_{10} s_{ij}$ over the kept keys.
+    /// The mean over the kept queries that keep a key (the others have rows of zeros, and do not count) of $\max_j \log_{10} s_{ij}$ over the kept keys.
     pub log10_similarity: Array1<f64>,
     /// The mean over the kept pairs of $(m_i + m_j) / \ln 10$, the magnitudes of query and key, as
     /// Proposition 1 multiplies them.
@@ -50,7 +51,8 @@ pub struct SimilarityMagnitudeTrace {
 /// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.
 ///
 /// # Errors
-/// [`Error::Argument`] for shapes that do not fit each other, no elements, a period or a floor out of range;
+/// [`Error::Argument`] for shapes that do not fit each other, no elements, a period or a floor out of range, or a query
+/// or key of a kept pair that is not finite, whatever the others hold;
 /// [`Error::Attention`] for a mask or a magnitude that attention refuses; [`Error::Kernel`] for points of
 /// another width; [`Error::NothingKept`] if the mask keeps no pair.
 ///
@@ -105,7 +107,13 @@ pub fn similarity_magnitude_trace<T: Real>(
             for i in (0..queries).filter(|&i| is_query(b, i)) {
                 let kept = |j: &usize| mask.keeps([b, m, i, *j], [queries, keys]);
                 let kept: Vec<usize> = (0..keys).filter(kept).collect();
-                // NaN is the largest, so that it shows.
+                if !kept.is_empty() {
+                    finite("q", q.row(i), [b, m, i])?;
+                }
+                for &j in &kept {
+                    finite("k", k.row(j), [b, m, j])?;
+                }
+                // NaN, which numbers that are too large may give, is the largest, so that it shows.
                 let larger = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
                 let most = kept.iter().map(|&j| logs[[i, j]]).reduce(larger);
                 most.into_iter().for_each(|most| nearest.add(most / LN_10));
@@ -176,6 +184,22 @@ impl<T: Real> Similarity<'_, T> {
                 f.mapv(|f| (f.as_f64().powi(2) + floor).ln())
             }
         })
+    }
+}
+
+/// Refuses a row that is not finite.
+fn finite<T: Real>(
+    name: &'static str,
+    row: ArrayView1<T>,
+    [b, m, i]: [usize; 3],
+) -> Result<(), ArgumentError> {
+    match row.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(ArgumentError::NotFinite {
+            name: name.into(),
+            index: vec![b, m, i, at],
+            got: row[at].as_f64(),
+        }),
     }
 }
 

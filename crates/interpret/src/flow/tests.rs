@@ -129,14 +129,21 @@ fn weights_and_values_that_are_no_share_are_refused() {
     let mut a = Array4::from_elem((1, 1, 2, 2), 0.5);
     let v = Array4::from_elem((1, 1, 2, 3), f64::NAN);
     let kinds = [Vision, Text];
-    assert!(inter_modality_flow(a.view(), Some(v.view()), &kinds).is_err());
+    let says = |refused: Result<InterModalityFlow, Error>| refused.unwrap_err().to_string();
+    let error = says(inter_modality_flow(a.view(), Some(v.view()), &kinds));
+    assert_eq!(error, "`v[[0, 0, 0, 0]]` is NaN, but must be finite");
     assert!(inter_modality_flow(a.view(), None, &kinds).is_ok());
     let short = v.slice(s![.., .., ..1, ..]);
     assert!(inter_modality_flow(a.view(), Some(short), &kinds).is_err());
     a[[0, 0, 0, 1]] = -0.5;
-    assert!(inter_modality_flow(a.view(), None, &kinds).is_err());
+    let error = says(inter_modality_flow(a.view(), None, &kinds));
+    assert!(
+        error.starts_with("`a[[0, 0, 0, 1]]` is -0.5, but"),
+        "{error}"
+    );
     let oblong = a.slice(s![.., .., .., ..1]);
-    assert!(inter_modality_flow(oblong, None, &kinds).is_err());
+    let error = says(inter_modality_flow(oblong, None, &kinds));
+    assert!(error.starts_with("`a` has shape"), "{error}");
 }
 
 #[test]

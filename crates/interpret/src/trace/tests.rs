@@ -174,6 +174,36 @@ fn no_key_is_passed_over_and_far_ones_are_a_whole_number_of_periods_away() {
     k[[0, 0, 1, 2]] = 1e200;
     let near = Similarity::Periodic { period: 2.0 };
     assert_eq!(trace(&k, &near).unwrap().log10_similarity[0], 0.0);
-    k[[0, 0, 1, 2]] = f64::NAN;
-    assert!(trace(&k, &Similarity::Rbf).unwrap().log10_similarity[0].is_nan());
+}
+
+#[test]
+fn queries_and_keys_of_kept_pairs_must_be_finite() {
+    let x = random([1, 2, 3, 4], 5);
+    let mask = Mask::none().with_causality();
+    let trace = |q: &Array4<f64>, k: &Array4<f64>, mask: &Mask| {
+        let by = (&Similarity::Rbf, Magnitude::Norm { p: P });
+        similarity_magnitude_trace(q.view(), k.view(), by, mask)
+    };
+    for wrong in [f64::NAN, f64::INFINITY] {
+        let mut broken = x.clone();
+        broken[[0, 1, 2, 3]] = wrong;
+        for (name, seen) in [
+            ("`q`", trace(&broken, &x, &mask)),
+            ("`k`", trace(&x, &broken, &mask)),
+        ] {
+            let error = seen.unwrap_err().to_string();
+            assert!(
+                error.starts_with(name) && error.contains("at [0, 1, 2, 3]"),
+                "{error}"
+            );
+        }
+        // No pair of the last token is kept.
+        let two = Mask::none()
+            .with_key_lengths(vec![2])
+            .with_query_lengths(vec![2]);
+        assert_eq!(
+            trace(&broken, &broken, &two).unwrap(),
+            trace(&x, &x, &two).unwrap()
+        );
+    }
 }
