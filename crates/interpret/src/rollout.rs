@@ -195,6 +195,13 @@ mod tests {
         let error = rollout(&layers, [4, 4]).unwrap_err().to_string();
         let said = "`weights[0][[1, 0, 0, 3]]` is NaN, but must be finite and at least 0";
         assert_eq!(error, said);
+        let mut wrong = [0, 1].map(weights);
+        wrong[1][[0, 2, 3, 1]] = -0.5;
+        let error = rollout(&wrong, [4, 4]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`weights[1][[0, 2, 3, 1]]` is -0.5"),
+            "{error}"
+        );
         let nothing = rollout(&layers, [4, 0]).unwrap();
         assert!(nothing.slice(s![1, .., .., ..]).iter().all(|&x| x == 0.0));
     }

@@ -115,8 +115,9 @@ mod tests {
                 ..
             })
         ));
-        // The mean of nine numbers 0.1 is not 0.1 in binary.
-        for constant in [0.1, 0.0, -7e9] {
+        // In binary the mean of many numbers 0.1 is another number.
+        let many: Array2<f64> = random((4, 9_999), "x");
+        for (x, constant) in [(&x, 0.0), (&x, -7e9), (&many, 0.1)] {
             let mut flat = x.clone();
             flat.row_mut(2).fill(constant);
             let refused = of(&flat);

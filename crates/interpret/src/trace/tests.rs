@@ -179,7 +179,7 @@ fn no_key_is_passed_over_and_far_ones_are_a_whole_number_of_periods_away() {
 #[test]
 fn queries_and_keys_of_kept_pairs_must_be_finite() {
     let x = random([1, 2, 3, 4], 5);
-    let mask = Mask::none().with_causality();
+    let mask = Mask::none();
     let trace = |q: &Array4<f64>, k: &Array4<f64>, mask: &Mask| {
         let by = (&Similarity::Rbf, Magnitude::Norm { p: P });
         similarity_magnitude_trace(q.view(), k.view(), by, mask)
