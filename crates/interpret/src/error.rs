@@ -156,7 +156,9 @@ pub enum Error {
         cause: usize,
     },
     /// A token gives itself no weight, so that its own noise has no place.
-    #[error("token {token} gives itself no weight, and so has no equation of its own")]
+    #[error(
+        "token {token} gives itself no weight, and so has no equation of its own: take another head or layer"
+    )]
     NoOwnWeight {
         /// The token.
         token: usize,

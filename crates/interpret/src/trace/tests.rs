@@ -206,4 +206,11 @@ fn queries_and_keys_of_kept_pairs_must_be_finite() {
             trace(&x, &x, &two).unwrap()
         );
     }
+    // Of three queries and two keys, the first query comes before both.
+    let keys = x.slice(s![.., .., ..2, ..]).to_owned();
+    let mut broken = x.clone();
+    broken.slice_mut(s![.., .., 0, ..]).fill(f64::NAN);
+    let causal = Mask::none().with_causality();
+    let seen = trace(&broken, &keys, &causal).unwrap();
+    assert_eq!(seen, trace(&x, &keys, &causal).unwrap());
 }
