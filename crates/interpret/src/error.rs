@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// All tokens look at the others alike.
     #[error(
-        "all tokens or variables are correlated by {smallest} or more, so that everything seems to depend on \
+        "all tokens or variables are correlated by at least {smallest}, so that everything seems to depend on \
          everything, as in attention that is nearly uniform: take others, or another head or layer"
     )]
     NearlyUniform {

@@ -27,13 +27,13 @@
 //!
 //! | read-outs | rows that are left out | columns of padded keys |
 //! |---|---|---|
-//! | [`head_diversity`], [`head_spread`], [`attention_entropy`], [`effective_rank()`] | not in `queries`, which [`kept_queries`] makes of lengths | count as they stand, which is 0 behind a mask |
+//! | [`head_diversity`], [`head_spread`], [`attention_entropy`], [`effective_rank()`] | not in `queries`, which [`kept_queries`] makes of lengths | count as they stand: 0 behind a mask |
 //! | [`attention_rollout`] | not in `queries` | left out with their rows |
 //! | [`inter_modality_flow`] | [`Modality::Padding`] | left out with their rows |
 //! | [`similarity_magnitude_trace`] | by the lengths of the mask | by the mask |
 //! | [`attention_guided_mask`] | reads one row | minus infinity |
 //! | [`Correlations`] | not in `tokens` of [`Correlations::of_tokens`] | count as they stand |
-//! | [`sem_from_attention`] | cut off by the caller, which behind a causal mask changes no other row | cut off |
+//! | [`sem_from_attention`] | at the end, cut off by the caller: behind a causal mask that changes no other row | cut off |
 //!
 //! A kept query all of whose keys are masked has a row of zeros. Each function says what that counts for.
 //!

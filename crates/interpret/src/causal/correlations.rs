@@ -1,6 +1,7 @@
 //! The covariance of what attention puts out, as attention itself says it.
 
 use super::ValueCovariance;
+use super::independence::distinct;
 use super::values::{root_of_covariance, root_of_values};
 use crate::Error;
 use bochner_dense::{Svd, svd};
@@ -113,7 +114,7 @@ impl Correlations {
     ) -> Result<Self, Error> {
         let count = a.nrows();
         argument::shape("a", &[count, count], a.shape())?;
-        distinct(tokens.iter().copied(), count)?;
+        distinct("tokens", tokens.iter().copied(), count)?;
         enough(tokens)?;
         let mut rows = Array2::zeros((tokens.len(), count));
         for (mut row, &token) in rows.outer_iter_mut().zip(tokens) {
@@ -229,7 +230,7 @@ impl Correlations {
     /// [`Error::NearlyUniform`] where these tokens are all correlated by more than $1 - 10^{-6}$. Rows of which none
     /// depends on the others stay so.
     pub fn between(&self, tokens: &[usize]) -> Result<Self, Error> {
-        distinct(tokens.iter().copied(), self.tokens())?;
+        distinct("tokens", tokens.iter().copied(), self.tokens())?;
         enough(tokens)?;
         let part = Self {
             rows: self.rows.select(Axis(0), tokens),
@@ -267,18 +268,6 @@ fn dependent(mut rows: Array2<f64>, rank: usize) -> Vec<usize> {
         }
     }
     rest
-}
-
-/// Refuses tokens that are not there or that are named twice.
-pub(super) fn distinct(tokens: impl Iterator<Item = usize>, count: usize) -> Result<(), Error> {
-    let mut seen = vec![false; count];
-    for token in tokens {
-        argument::index("tokens", token, count)?;
-        if std::mem::replace(&mut seen[token], true) {
-            return Err(Error::RepeatedNode { node: token });
-        }
-    }
-    Ok(())
 }
 
 /// A token's row in double precision.

@@ -20,6 +20,22 @@ pub trait Independence {
     fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error>;
 }
 
+/// Refuses nodes that are not there or that are named twice; `name` is the argument that holds them.
+pub(super) fn distinct(
+    name: &'static str,
+    nodes: impl Iterator<Item = usize>,
+    count: usize,
+) -> Result<(), Error> {
+    let mut seen = vec![false; count];
+    for node in nodes {
+        argument::index(name, node, count)?;
+        if std::mem::replace(&mut seen[node], true) {
+            return Err(Error::RepeatedNode { node });
+        }
+    }
+    Ok(())
+}
+
 /// Independence by exact correlations: a partial correlation below a threshold is zero.
 #[derive(Clone, Copy, Debug)]
 pub struct ZeroCorrelation<'a> {

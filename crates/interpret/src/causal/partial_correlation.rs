@@ -1,7 +1,7 @@
 //! How far two tokens vary together where others are known, and whether that can be chance.
 
 use super::Correlations;
-use super::correlations::distinct;
+use super::independence::distinct;
 use crate::Error;
 use bochner_numerics::{argument, normal};
 use ndarray::Array1;
@@ -28,7 +28,7 @@ impl Correlations {
     /// Whittaker, *Graphical models in applied multivariate statistics*, 1990.
     pub fn partial(&self, i: usize, j: usize, given: &[usize]) -> Result<f64, Error> {
         let both = [i, j].into_iter();
-        distinct(both.chain(given.iter().copied()), self.tokens())?;
+        distinct("tokens", both.chain(given.iter().copied()), self.tokens())?;
         let mut basis: Vec<Array1<f64>> = Vec::with_capacity(given.len());
         for &token in given {
             basis.push(self.left_of(token, &basis));

@@ -1,6 +1,6 @@
 //! Independence as a known graph implies it.
 
-use super::correlations::distinct;
+use super::independence::distinct;
 use super::{Independence, Mark, MixedGraph};
 use crate::Error;
 
@@ -45,7 +45,7 @@ impl<'a> Separation<'a> {
         selected: &'a [usize],
     ) -> Result<Self, Error> {
         let named = observed.iter().chain(selected).copied();
-        distinct(named, graph.nodes())?;
+        distinct("observed or selected nodes", named, graph.nodes())?;
         for (a, b) in graph.pairs() {
             if graph.has(Mark::Circle, a, b) || graph.has(Mark::Circle, b, a) {
                 return Err(Error::Undecided { nodes: [a, b] });
@@ -104,7 +104,7 @@ impl Independence for Separation<'_> {
 
     fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error> {
         let both = [i, j].into_iter();
-        distinct(both.chain(given.iter().copied()), self.nodes())?;
+        distinct("nodes", both.chain(given.iter().copied()), self.nodes())?;
         let given = given.iter().map(|&node| self.observed[node]);
         let known: Vec<usize> = given.chain(self.selected.iter().copied()).collect();
         Ok(!self.connected(self.observed[i], self.observed[j], &known))
