@@ -17,9 +17,10 @@
 //! * [`depth_threshold`], [`DepthFit`] and [`separation_rank`] say how depth trades against width, in theory, as
 //!   fitted to trained networks, and exactly for small ones.
 //! * [`Correlations`] reads attention as a structural equation model, or takes samples of any variables
-//!   ([`Correlations::of_samples`]), [`FisherTest`] tests partial correlations, and [`sem_from_attention`] has the equations themselves where the mask is causal. [`CausalStructure`] searches
-//!   for the graph of causes, latent ones among them, with the order of the tokens or without it, and
-//!   [`smallest_explanation`] for the tokens that a prediction rests on.
+//!   ([`Correlations::of_samples`]), [`FisherTest`] tests partial correlations, and [`sem_from_attention`] has the
+//!   equations themselves where the mask is causal. [`CausalStructure`] searches for the graph of causes, latent ones
+//!   among them, with the order of the tokens or without it, and [`smallest_explanation`] for the tokens that a
+//!   prediction rests on.
 //!
 //! # Padding, and rows of zeros
 //!

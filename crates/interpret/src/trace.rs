@@ -32,7 +32,8 @@ pub enum Similarity<'a, T> {
 /// Means of decimal logarithms, one for each head, `[M]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimilarityMagnitudeTrace {
-    /// The mean over the kept queries that keep a key (the others have rows of zeros, and do not count) of $\max_j \log_{10} s_{ij}$ over the kept keys.
+    /// The mean over the kept queries that keep a key of $\max_j \log_{10} s_{ij}$ over the kept keys. Queries that keep
+    /// none have rows of zeros, and do not count.
     pub log10_similarity: Array1<f64>,
     /// The mean over the kept pairs of $(m_i + m_j) / \ln 10$, the magnitudes of query and key, as
     /// Proposition 1 multiplies them.

@@ -159,10 +159,10 @@ mod tests {
             Err(Error::Cyclic { .. })
         ));
         let chain = parsed(3, "0 --> 1, 1 --> 2");
-        assert!(matches!(
-            Separation::new(&chain, &[0, 3], &[]),
-            Err(Error::Argument(_))
-        ));
+        let error = Separation::new(&chain, &[0, 3], &[]).unwrap_err();
+        assert!(matches!(error, Error::Argument(_)));
+        let said = "`observed or selected nodes` holds the index 3";
+        assert!(error.to_string().starts_with(said), "{error}");
         let refused = Separation::new(&chain, &[0, 1], &[1]);
         assert!(matches!(refused, Err(Error::RepeatedNode { node: 1 })));
         let oracle = Separation::new(&chain, &[0, 1], &[]).unwrap();
