@@ -161,10 +161,13 @@ impl<T: Task> Trainer<T> {
         for batch in batches {
             let seed = self.descent.next_seed();
             let passes = match ahead.take() {
-                Some(output) => vec![backward(&self.task, &self.model, batch, output, all)?],
-                None => self.passes(batch, seed, all)?,
+                Some(output) => {
+                    backward(&self.task, &self.model, batch, output, all).map(|pass| vec![pass])
+                }
+                None => self.passes(batch, seed, all),
             };
-            for pass in passes {
+            // A step that fails leaves no gradients to the next one.
+            for pass in passes.inspect_err(|_| self.descent.gradients = None)? {
                 report.add(&pass.report, pass.share);
                 self.descent.add(&self.model, pass.gradients)?;
             }

@@ -1,8 +1,12 @@
 //! Steps of several passes: accumulated batches, and batches in parts that are computed side by side.
 
 use super::*;
+use bochner_models::classifier::TextClassifier;
 use bochner_models::regressor::{self, RegressorConfig};
+use bochner_models::training::{self, Objective};
+use dfdx::tensor::{Cpu, Gradients};
 use ndarray::{Array1, Array2};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
 #[test]
@@ -134,5 +138,101 @@ fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
             "`parts` is 2, but must be 1 for a model that reads all examples together"
         ),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Sentences of which one forward pass is refused.
+struct Failing {
+    sentences: Task,
+    left: AtomicUsize,
+}
+
+impl training::Task for Failing {
+    type Model = TextClassifier<f32>;
+    type Config = TextClassifierConfig;
+    type Batch = Vec<usize>;
+    type Output = <Task as training::Task>::Output;
+
+    const MODEL: &'static str = <Task as training::Task>::MODEL;
+
+    fn model(&self, config: &TextClassifierConfig, seed: Seed) -> Result<Self::Model, Error> {
+        training::Task::model(&self.sentences, config, seed)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.sentences.fingerprint()
+    }
+
+    fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Vec<usize>>, Error> {
+        training::Task::batches(&self.sentences, next)
+    }
+
+    fn examples(&self, batch: &Vec<usize>) -> usize {
+        self.sentences.examples(batch)
+    }
+
+    fn cut(&self, batch: &Vec<usize>, parts: NonZeroUsize) -> Option<Vec<Vec<usize>>> {
+        self.sentences.cut(batch, parts)
+    }
+
+    fn forward(
+        &self,
+        model: &Self::Model,
+        batch: &Vec<usize>,
+        gradients: Gradients<f32, Cpu>,
+        seed: Seed,
+    ) -> Result<Self::Output, Error> {
+        match self.left.fetch_sub(1, Ordering::SeqCst) {
+            0 => Err(ArgumentError::Empty {
+                name: "pass".into(),
+                shape: vec![0],
+            }
+            .into()),
+            _ => self.sentences.forward(model, batch, gradients, seed),
+        }
+    }
+
+    fn objective(
+        &self,
+        model: &Self::Model,
+        batch: &Vec<usize>,
+        output: Self::Output,
+        part: f64,
+    ) -> Result<Objective, Error> {
+        self.sentences.objective(model, batch, output, part)
+    }
+}
+
+/// Whichever pass of a step fails, the next step knows nothing of it: its gradient is that of a trainer that never failed.
+#[test]
+fn a_step_that_fails_leaves_no_gradients_to_the_next() {
+    let config = config(Softmax::default().into(), 0.0);
+    for parts in [1, 3] {
+        let settings = TrainingConfig {
+            accumulate: NonZeroUsize::new(6).unwrap(),
+            parts: NonZeroUsize::new(parts).unwrap(),
+            ..super::training()
+        };
+        let norm_after = |failing: usize| {
+            let task = Failing {
+                sentences: task(11),
+                left: AtomicUsize::new(failing),
+            };
+            let mut trainer =
+                training::Trainer::new(&config, &settings, task, Seed::new(3)).unwrap();
+            if failing < 18 {
+                assert!(trainer.epoch().is_err());
+                assert_eq!(trainer.steps_done(), 0);
+            }
+            trainer.epoch().unwrap().gradient_norm
+        };
+        let want = norm_after(usize::MAX);
+        for failing in 0..6 * parts {
+            let got = norm_after(failing);
+            assert!(
+                (got - want).abs() < 1e-4 * want,
+                "{got} and {want} after pass {failing} of {parts} parts"
+            );
+        }
     }
 }
