@@ -24,7 +24,7 @@
 //!
 //! # Padding, and rows of zeros
 //!
-//! What is left out is not looked at, not even where it is NaN. How a caller says so differs:
+//! Rows of weights that are left out are not looked at, not even where they are NaN. How a caller says so differs:
 //!
 //! | read-outs | rows that are left out | columns of padded keys |
 //! |---|---|---|
