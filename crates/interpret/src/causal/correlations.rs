@@ -84,7 +84,7 @@ impl Correlations {
     ///
     /// # Errors
     /// * [`Error::Argument`] for weights that are not square, other shapes of `values`, a token that is not there, or
-    ///   numbers that are not finite; rows of `a` that are left out are not looked at;
+    ///   numbers that are not finite; rows of `a` that are left out are not looked at, values of all tokens are;
     /// * [`Error::RepeatedNode`] for a token that is named twice;
     /// * [`Error::TooFewTokens`] below three tokens;
     /// * [`Error::TooFewSamples`] for values of fewer than two columns;

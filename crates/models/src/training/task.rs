@@ -44,7 +44,7 @@ pub trait Task: Sync {
     /// The number of training examples in a batch, or a part of one: its weight in the means over an epoch or a step.
     fn examples(&self, batch: &Self::Batch) -> usize;
 
-    /// A batch cut into parts of about equally many examples, no more parts than examples; `None` if a pass reads all
+    /// A batch cut into parts, as equal as can be; fewer where it has not so many sequences. `None` if a pass reads all
     /// examples together, so that it cannot be cut.
     fn cut(&self, batch: &Self::Batch, parts: NonZeroUsize) -> Option<Vec<Self::Batch>> {
         let _ = (batch, parts);
@@ -87,10 +87,11 @@ pub trait Task: Sync {
     }
 }
 
-/// A list of examples in parts, for [`Task::cut`].
+/// A list of sequences in parts, for [`Task::cut`].
 pub(crate) fn cut(examples: &[usize], parts: NonZeroUsize) -> Vec<Vec<usize>> {
-    let size = examples.len().div_ceil(parts.get()).max(1);
-    examples.chunks(size).map(<[usize]>::to_vec).collect()
+    let (n, parts) = (examples.len(), parts.get().min(examples.len()));
+    let part = |i| examples[i * n / parts..(i + 1) * n / parts].to_vec();
+    (0..parts).map(part).collect()
 }
 
 /// The objective of a batch, on the tape of its forward pass, and what it is made of.
@@ -146,6 +147,27 @@ impl EpochReport {
             (gradient_norm, other.gradient_norm),
         ] {
             *mean += share * part;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_as_equal_as_can_be_and_leave_nothing_out() {
+        for (n, parts, sizes) in [
+            (6, 4, vec![1, 2, 1, 2]),
+            (9, 4, vec![2, 2, 2, 3]),
+            (64, 2, vec![32, 32]),
+            (2, 5, vec![1, 1]),
+            (0, 3, vec![]),
+        ] {
+            let examples: Vec<usize> = (10..10 + n).collect();
+            let got = cut(&examples, NonZeroUsize::new(parts).unwrap());
+            assert_eq!(got.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
+            assert_eq!(got.concat(), examples);
         }
     }
 }

@@ -61,12 +61,12 @@ impl<E: Element> Translator<E> {
     /// States are kept from token to token, so that a token takes the time of one position. Sentences of similar length
     /// take their steps together, at most 32 of them, and fewer the wider the beam is above 5: at most 160 hypotheses.
     /// What a mechanism draws for a sentence, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
-    /// for the sentence's place in its batch. So it depends on the lengths of all sources, on their order and on the
-    /// beam's width; the number of threads changes nothing. Without such draws, a sentence's neighbours change its
+    /// for the sentence's place in its batch. So it depends on the lengths of all sources, on their order, on the
+    /// beam's width and on whether a mechanism refused the batch; the number of threads changes nothing. Without such draws, a sentence's neighbours change its
     /// numbers by rounding alone. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to
     /// rounding.
     ///
-    /// A batch is the work of one thread, and holds the states of its hypotheses. Keys and values that hypotheses have in
+    /// About as many batches are at work at once as there are threads, and each holds the states of its hypotheses. Keys and values that hypotheses have in
     /// common are there once. A state of constant size is held by each hypothesis: for a squared kernel with R spectral
     /// points in linear time, `R (2 R + 1) (head width + 1)` numbers for each head of each layer. With 32 points, 4 layers
     /// of 4 heads of width 32 and `f32` these are 4.4 MB a hypothesis, 0.7 GB a batch.
@@ -131,6 +131,7 @@ impl<E: Element> Translator<E> {
         let found = parallel::awake(|| {
             parallel::map(batches.len(), |i| match translated(batches[i]) {
                 Ok(found) => found,
+                Err(error) if batches[i].len() == 1 => vec![Err(error)],
                 // A mechanism may refuse the whole batch for the numbers of one source.
                 Err(_) => batches[i].iter().map(alone).collect(),
             })

@@ -88,19 +88,26 @@ fn weights_are_dropped_from_at_the_rate_of_their_own() {
     assert_ne!(loss(0.3, Some(0.0)), loss(0.3, Some(0.3)));
 }
 
-/// Batches count by their tokens, of which sentences of another length have another number.
+/// Batches and their parts count by their tokens, of which sentences of another length have another number.
 #[test]
-fn accumulated_batches_are_one() {
+fn accumulated_batches_and_parts_are_one() {
     let config = dropping(0.0);
-    let mut parts = trainer_of(&config, &accumulating(1000), 60);
+    let in_parts = TrainingConfig {
+        parts: NonZeroUsize::new(3).unwrap(),
+        ..accumulating(1)
+    };
     let mut one = trainer_of(&config, &accumulating(1), ALL);
-    let [of_parts, of_one] = [&mut parts, &mut one].map(|trainer| trainer.epoch().unwrap());
-    assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
-    for (part, whole) in [
-        (of_parts.loss, of_one.loss),
-        (of_parts.gradient_norm, of_one.gradient_norm),
-    ] {
-        assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
+    let of_one = one.epoch().unwrap();
+    for (training, tokens) in [(accumulating(1000), 60), (in_parts, ALL)] {
+        let mut parts = trainer_of(&config, &training, tokens);
+        let of_parts = parts.epoch().unwrap();
+        assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
+        for (part, whole) in [
+            (of_parts.loss, of_one.loss),
+            (of_parts.gradient_norm, of_one.gradient_norm),
+        ] {
+            assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
+        }
     }
 }
 

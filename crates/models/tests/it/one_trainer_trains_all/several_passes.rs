@@ -70,7 +70,7 @@ fn a_batch_in_parts_is_the_batch() {
     }
 }
 
-/// A divergence is summed over a step, not a mean of its batches. Noise is in the errors alone.
+/// A divergence is summed over a step, not a mean of its batches or their parts. Noise is in the errors alone.
 #[test]
 fn divergences_of_accumulated_batches_are_summed() {
     let mikan = Mikan {
@@ -78,21 +78,25 @@ fn divergences_of_accumulated_batches_are_summed() {
         beta: 1e3,
         ..Default::default()
     };
-    let report = |accumulate: usize, batch: usize| {
+    let report = |accumulate: usize, parts: usize, batch: usize| {
         let training = TrainingConfig {
             accumulate: NonZeroUsize::new(accumulate).unwrap(),
+            parts: NonZeroUsize::new(parts).unwrap(),
             ..training()
         };
         let config = config(mikan.clone().into(), 0.0);
         let trainer = Trainer::new(&config, &training, task(batch), Seed::new(3));
         trainer.unwrap().epoch().unwrap()
     };
-    let (parts, one) = (report(6, 11), report(1, 60));
+    let one = report(1, 1, 60);
     assert!(one.loss > 100.0 * one.error, "{one:?}");
-    assert!(
-        (parts.loss - one.loss).abs() < 1e-2 * one.loss,
-        "{parts:?} and {one:?}"
-    );
+    for (accumulate, parts, batch) in [(6, 1, 11), (1, 6, 60), (3, 2, 20)] {
+        let parts = report(accumulate, parts, batch);
+        assert!(
+            (parts.loss - one.loss).abs() < 1e-2 * one.loss,
+            "{parts:?} and {one:?}"
+        );
+    }
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn bounds_of_published_rows_are_no_wider_than_those_of_scale_smoke() {
                 let Some(measure) = finding.measures.iter().find(is_same) else {
                     continue;
                 };
-                compared += 1;
+                compared += usize::from(!matches!(at_smoke.allowed, Allowed::Anything));
                 // Some bounds are other numbers that the part has measured.
                 let is_number = |other: &Measure| match measure.allowed {
                     _ if other.what == measure.what => false,
@@ -131,7 +131,14 @@ fn bounds_of_published_rows_are_no_wider_than_those_of_scale_smoke() {
                     finding.number
                 );
             }
-            assert!(compared > 0, "{}, {}", study.name, finding.number);
+            let shown = |m: &Measure| matches!(m.allowed, Allowed::Anything);
+            let judges = !smoke.measures.iter().all(shown);
+            assert!(
+                compared > 0 || !judges,
+                "{}, {}",
+                study.name,
+                finding.number
+            );
         }
     }
 }
