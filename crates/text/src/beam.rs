@@ -195,7 +195,7 @@ pub struct Found {
 /// ```
 ///
 /// # Errors
-/// Those of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a
+/// The errors of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a
 /// start or an end beyond the vocabulary, or a logarithmic probability that is NaN or plus infinity.
 ///
 /// # Reference

@@ -257,7 +257,7 @@ fn dependent(mut rows: Array2<f64>, rank: usize) -> Vec<usize> {
         let norm = |&token: &usize| rows.row(token).dot(&rows.row(token)).sqrt();
         let norms: Vec<f64> = rest.iter().map(norm).collect();
         let longest = norms.iter().copied().fold(0.0, f64::max);
-        // Of tokens that repeat each other the first one stays, whatever rounding says of their norms.
+        // The first one stays of tokens that repeat each other, whatever rounding says of their norms.
         let at = norms.iter().position(|&norm| norm >= 0.5 * longest);
         let at = at.expect("one is the longest");
         let direction = rows.row(rest.remove(at)).to_owned() / norms[at];

@@ -206,7 +206,7 @@ fn queries_and_keys_of_kept_pairs_must_be_finite() {
             trace(&x, &x, &two).unwrap()
         );
     }
-    // Of three queries and two keys, the first query comes before both.
+    // The first of three queries comes before both of the two keys.
     let keys = x.slice(s![.., .., ..2, ..]).to_owned();
     let mut broken = x.clone();
     broken.slice_mut(s![.., .., 0, ..]).fill(f64::NAN);

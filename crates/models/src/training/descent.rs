@@ -64,7 +64,7 @@ impl Descent {
     ) -> Result<Gradients<f32, Cpu>, bochner_nn::Error> {
         match self.gradients.take() {
             Some(gradients) => Ok(gradients),
-            None => alloc_gradients(model),
+            None => self.zero_gradients(model),
         }
     }
 
