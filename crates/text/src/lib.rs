@@ -56,6 +56,7 @@
 //! | [`clean`] | [`clean_str`] |
 //! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked |
 //! | [`counts`] | [`TokenCounts`] |
+//! | [`detokenise`](mod@detokenise) | [`detokenise()`]: text from tokens |
 //! | [`vocabulary`] | [`Vocabulary`] |
 //! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
 //! | [`subword`] | [`Subwords`]: learning, splitting, `tokenizer.json` |
@@ -68,6 +69,7 @@ pub mod beam;
 pub mod bleu;
 pub mod clean;
 pub mod counts;
+pub mod detokenise;
 pub mod error;
 pub mod lines;
 pub mod subword;
@@ -84,6 +86,7 @@ pub use bleu::{
 };
 pub use clean::clean_str;
 pub use counts::TokenCounts;
+pub use detokenise::{Language, detokenise};
 pub use error::Error;
 pub use lines::lines;
 pub use rand;

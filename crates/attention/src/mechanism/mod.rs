@@ -247,7 +247,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ) -> Result<Settings<T>, Error> {
         Err(Error::Unsupported {
             what: "decoding, or attention without a backward pass, with this mechanism",
-            instead: "its forward pass",
+            instead: "its forward pass, or a mechanism that decodes, such as `Softmax`",
         })
     }
 

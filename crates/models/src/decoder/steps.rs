@@ -87,9 +87,7 @@ impl<E: Element> Decoder<E> {
         let (own, cross) = weights.each_state(memory.view(), &Mask::none(), pass);
         for (error, what) in [own.err(), cross.err()].into_iter().zip(whats) {
             match error {
-                Some(Unsupported { .. }) => {
-                    let instead = "a mechanism that can, such as `Softmax` or `IkanDirect`, or `Mikan` with \
-                                   `Posterior::Unconditional` and one draw";
+                Some(Unsupported { instead, .. }) => {
                     return Err(Error::Unsupported { what, instead });
                 }
                 Some(error) => return Err(error.into()),

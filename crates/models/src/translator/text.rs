@@ -7,7 +7,7 @@ use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::Pass;
 use bochner_numerics::Seed;
-use bochner_text::{BeamConfig, Marks, Subwords, Vocabulary};
+use bochner_text::{BeamConfig, Language, Marks, Subwords, Vocabulary, detokenise};
 use dfdx::tensor::Cpu;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -18,8 +18,9 @@ use std::sync::{Arc, OnceLock};
 /// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its
 /// place and moved into it, so that a translator that is there already stays whole until the new one is.
 ///
-/// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were, and
-/// the translation comes out in the same form. Words are joined from their pieces; nothing else is done to them.
+/// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were.
+/// Words of the translation are joined from their pieces, and come out in the form of the training too, or as text
+/// [without the spaces of tokens](Self::with_detokenisation).
 ///
 /// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
 /// from the seed for each line by the line's place among those that are translated together. With such a mechanism a line
@@ -69,6 +70,8 @@ pub struct TextTranslator {
     vocabulary: Vocabulary,
     search: BeamConfig,
     seed: Seed,
+    /// The language whose rules make text of translations.
+    detokenisation: Option<Language>,
     /// The model's weights as its searches read them, once there has been one.
     packed: OnceLock<Arc<Packed<f32>>>,
 }
@@ -89,6 +92,9 @@ struct Written {
     subwords: Subwords,
     search: BeamConfig,
     seed: Seed,
+    /// Files of older versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detokenisation: Option<Language>,
 }
 
 impl TextTranslator {
@@ -106,6 +112,7 @@ impl TextTranslator {
             model,
             subwords,
             seed,
+            detokenisation: None,
             packed: OnceLock::new(),
         })
     }
@@ -121,6 +128,20 @@ impl TextTranslator {
         let advice = "to change another setting, start from `..translator.search().clone()`";
         self.model.searches(&search, advice)?;
         Ok(Self { search, ..self })
+    }
+
+    /// The translator whose translations are [detokenised](detokenise) by the rules of a language; `None`, as it is
+    /// made, leaves them in the form of the training.
+    pub fn with_detokenisation(self, language: Option<Language>) -> Self {
+        Self {
+            detokenisation: language,
+            ..self
+        }
+    }
+
+    /// The language whose rules make text of translations.
+    pub fn detokenisation(&self) -> Option<Language> {
+        self.detokenisation
     }
 
     /// The model.
@@ -178,7 +199,11 @@ impl TextTranslator {
                     .next()
                     .expect("one for each line that is searched")?
                     .tokens;
-                Ok(Subwords::decode(&self.vocabulary.decode(&tokens)?))
+                let line = Subwords::decode(&self.vocabulary.decode(&tokens)?);
+                Ok(match self.detokenisation {
+                    Some(language) => detokenise(&line, language),
+                    None => line,
+                })
             }
         });
         Ok(lines.collect())
@@ -202,6 +227,7 @@ impl TextTranslator {
             subwords: self.subwords.clone(),
             search: self.search.clone(),
             seed: self.seed,
+            detokenisation: self.detokenisation,
         };
         let model = (&self.model, self.model.step);
         FILE.write(path.as_ref(), model, self.model.config(), &written)
@@ -221,7 +247,9 @@ impl TextTranslator {
         let mut model = Translator::try_new(&Cpu::default(), &saved.config, seed)?;
         let step = saved.restore(&mut model)?;
         model.go_to_step(step);
-        Self::new(model, saved.parts.subwords, seed)?.with_search(saved.parts.search)
+        let translator = Self::new(model, saved.parts.subwords, seed)?;
+        let translator = translator.with_detokenisation(saved.parts.detokenisation);
+        translator.with_search(saved.parts.search)
     }
 }
 

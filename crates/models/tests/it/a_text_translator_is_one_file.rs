@@ -10,7 +10,7 @@ use bochner_models::translator::{
 use bochner_nn::{Checkpoint, CheckpointError, Parameters, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{
-    BatchConfig, BeamConfig, Marks, SourceBound, SubwordConfig, Subwords, TokenCounts,
+    BatchConfig, BeamConfig, Language, Marks, SourceBound, SubwordConfig, Subwords, TokenCounts,
 };
 use dfdx::tensor::Cpu;
 use std::fs;
@@ -146,6 +146,44 @@ fn what_is_loaded_translates_as_what_was_trained() {
         let again = path.with_extension("again");
         loaded.save(&again).unwrap();
         assert_eq!(fs::read(again).unwrap(), fs::read(path).unwrap());
+    }
+}
+
+/// Also once it was saved, and not in files of older versions, which do not speak of it.
+#[test]
+fn translations_are_detokenised_if_wished() {
+    let source = ["ein hund .", "zwei hunde ."];
+    let target = ["it &apos;s a dog .", "it &apos;s two dogs ."];
+    let words = TokenCounts::of_words(source.into_iter().chain(target));
+    let subwords = Subwords::learn(&words, &SubwordConfig::default()).unwrap();
+    let subwords = subwords.subwords;
+    let vocabulary = subwords.vocabulary(Marks::StartAndEnd).unwrap();
+    let pairs = Pair::of_lines([&source, &target], &subwords, &vocabulary).unwrap();
+    let task = Task::new(pairs, BatchConfig::default()).unwrap();
+    let encoder = config(16, softmax()).encoder;
+    let config = TranslatorConfig::transformer(&vocabulary, 20, encoder, softmax()).unwrap();
+    let training = TrainingConfig {
+        learning_rate: 0.01,
+        ..TrainingConfig::default()
+    };
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(5)).unwrap();
+    for _ in 0..60 {
+        trainer.epoch().unwrap();
+    }
+    let tokens = trainer.text_translator(subwords).unwrap();
+    let (_directory, path) = place();
+    tokens.save(&path).unwrap();
+    assert!(!String::from_utf8_lossy(&fs::read(&path).unwrap()).contains("detokenisation"));
+    assert_eq!(TextTranslator::load(&path).unwrap().detokenisation(), None);
+
+    let text = tokens.clone().with_detokenisation(Some(Language::English));
+    text.save(&path).unwrap();
+    for (translator, expected) in [
+        (&tokens, target[1]),
+        (&text, "it's two dogs."),
+        (&TextTranslator::load(&path).unwrap(), "it's two dogs."),
+    ] {
+        assert_eq!(translator.translate(source[1]).unwrap(), expected);
     }
 }
 

@@ -12,6 +12,7 @@ use bochner_numerics::Seed;
 use bochner_text::BatchConfig;
 use dfdx::prelude::*;
 use ndarray::{Array2, array};
+use std::num::NonZeroUsize;
 
 const KINDS: usize = 4;
 
@@ -107,6 +108,10 @@ fn sequences(count: usize) -> Vec<Events> {
 }
 
 fn trainer(time: &[TimeSense], sequences: Vec<Events>) -> Trainer {
+    trainer_in_parts(time, sequences, 1)
+}
+
+fn trainer_in_parts(time: &[TimeSense], sequences: Vec<Events>, parts: usize) -> Trainer {
     let batches = BatchConfig {
         sentences: Some(16),
         ..BatchConfig::default()
@@ -114,6 +119,7 @@ fn trainer(time: &[TimeSense], sequences: Vec<Events>) -> Trainer {
     let training = TrainingConfig {
         learning_rate: 5e-3,
         clip_norm: Some(1.0),
+        parts: NonZeroUsize::new(parts).unwrap(),
         ..TrainingConfig::default()
     };
     let task = Task::new(sequences, batches).unwrap();
@@ -165,6 +171,24 @@ fn every_parameter_is_learnt_and_training_resumes_with_the_same_bits() {
         trainer.epoch().unwrap();
     }
     assert_eq!(values(&whole), values(&resumed));
+}
+
+/// Sequences of different lengths: what a part weighs is its share of the events, not of the sequences.
+#[test]
+fn a_batch_in_parts_is_the_batch() {
+    let mut uneven = sequences(32);
+    for (own, events) in uneven.iter_mut().zip((2..20).cycle()) {
+        own.kinds.truncate(events);
+        own.times.truncate(events);
+    }
+    let [whole, in_parts] = [1, 3].map(|parts| {
+        let mut trainer = trainer_in_parts(&[BOCHNER], uneven.clone(), parts);
+        let reports = [(); 2].map(|()| trainer.epoch().unwrap());
+        reports.map(|report| [report.loss, report.error, report.gradient_norm])
+    });
+    for (one, other) in whole.as_flattened().iter().zip(in_parts.as_flattened()) {
+        assert!((one - other).abs() < 1e-4 * one, "{one} and {other}");
+    }
 }
 
 /// The last events are assessed by themselves, whatever the lengths of the sequences.

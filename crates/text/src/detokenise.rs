@@ -1,0 +1,140 @@
+//! Detokenisation: lines of tokens made into text that one would write.
+
+use serde::{Deserialize, Serialize};
+
+/// The language of a text, where a rule depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// Apostrophes follow a word without a space: `it 's` is `it's`, and `dogs '` is `dogs'` outside of quotes.
+    English,
+    /// None of the rules for apostrophes.
+    German,
+}
+
+/// What Moses' tokeniser writes for characters that mean something to Moses. The ampersand is the last, since it begins
+/// all others.
+const ESCAPES: [(&str, &str); 11] = [
+    ("&bar;", "|"),
+    ("&#124;", "|"),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&bra;", "["),
+    ("&ket;", "]"),
+    ("&quot;", "\""),
+    ("&apos;", "'"),
+    ("&#91;", "["),
+    ("&#93;", "]"),
+    ("&amp;", "&"),
+];
+
+/// The text whose tokens a line holds, by the rule of Moses' detokeniser.
+///
+/// Escapes such as `&apos;` become characters, and `@-@` between two words a hyphen without spaces. No space is left
+/// before closing punctuation, behind opening punctuation and symbols of currency, and inside quotes, which open and close
+/// in turns. Capitals that were lost do not come back, nor does anything else that two texts with the same tokens differ
+/// in. Moses leaves out spaces between Chinese, Japanese and Korean characters, too: that is not done here.
+///
+/// ```
+/// use bochner_text::{Language, detokenise};
+///
+/// let line = "&quot; it &apos;s $ 5 ( or so ) , &quot; says a well @-@ known man .";
+/// let text = "\"it's $5 (or so),\" says a well-known man.";
+/// assert_eq!(detokenise(line, Language::English), text);
+/// ```
+///
+/// # Reference
+/// P. Koehn et al., *Moses: open source toolkit for statistical machine translation*, 2007, and its `detokenizer.perl`.
+pub fn detokenise(line: &str, language: Language) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut line = format!(" {} ", words.join(" ")).replace(" @-@ ", "-");
+    for (escape, character) in ESCAPES {
+        line = line.replace(escape, character);
+    }
+    let english = language == Language::English;
+    let mut text = String::with_capacity(line.len());
+    // Whether the next token follows without a space whatever it is, and the quotes that are open, each kind by itself.
+    let (mut joins_next, mut open) = (true, Vec::new());
+    let mut before = "";
+    for token in line.split_whitespace() {
+        let all = |set: fn(char) -> bool| token.chars().all(set);
+        let apostrophe = english && !before.is_empty() && token.starts_with('\'');
+        // To what is before it, and to what comes after it.
+        let [joins, joins_after] = if all(opens) {
+            [false, true]
+        } else if all(|c| ",.?!:;\\%}])".contains(c)) {
+            [true, false]
+        } else if apostrophe && token[1..].starts_with(char::is_alphabetic) {
+            [true, false]
+        } else if all(|c| "'\"„“`".contains(c)) {
+            let kind = if all(|c| "„“".contains(c)) {
+                "\""
+            } else {
+                token
+            };
+            if let Some(at) = open.iter().position(|&quote| quote == kind) {
+                open.swap_remove(at);
+                [true, false]
+            } else if apostrophe && token == "'" && before.ends_with('s') {
+                [true, false]
+            } else {
+                open.push(kind);
+                [false, true]
+            }
+        } else {
+            [false, false]
+        };
+        if !joins && !joins_next {
+            text.push(' ');
+        }
+        text.push_str(token);
+        (joins_next, before) = (joins_after, token);
+    }
+    text
+}
+
+/// Opening brackets and marks, and symbols of currency.
+fn opens(c: char) -> bool {
+    matches!(c, '(' | '[' | '{' | '¿' | '¡' | '$' | '¢'..='¥' | '\u{20a0}'..='\u{20c0}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_open_and_close_in_turns() {
+        let german = |line| detokenise(line, Language::German);
+        assert_eq!(
+            german("er sagt „ ja “ und \" nein \" ."),
+            "er sagt „ja“ und \"nein\"."
+        );
+        assert_eq!(german("' a ' ' b '"), "'a' 'b'");
+        assert_eq!(german("&quot; a &apos; b &apos; &quot;"), "\"a 'b'\"");
+    }
+
+    #[test]
+    fn apostrophes_are_english() {
+        let line = "the dogs ' toys , it &apos;s , &apos;s ' s";
+        assert_eq!(
+            detokenise(line, Language::English),
+            "the dogs' toys, it's,'s' s"
+        );
+        assert_eq!(detokenise("gibt 's", Language::German), "gibt 's");
+        assert_eq!(detokenise("' tis it", Language::English), "'tis it");
+        assert_eq!(detokenise("'tis it", Language::English), "'tis it");
+    }
+
+    #[test]
+    fn spaces_and_escapes() {
+        let english = |line| detokenise(line, Language::English);
+        assert_eq!(english(" a\tb  c \n"), "a b c");
+        assert_eq!(
+            english("&amp;lt; &#91; x &#93; &#124; 5 %"),
+            "&lt; [x] | 5%"
+        );
+        assert_eq!(english("well @-@ known @-@ @-@ a"), "well-known-@-@ a");
+        assert_eq!(english("€ 5 ... ?! ( a"), "€5...?! (a");
+        assert_eq!(english(""), "");
+    }
+}
