@@ -1,7 +1,6 @@
 //! One kind of attention, put together from its parts.
 
 use crate::engine::{Attend, RandomFeatures, Tiled, Trained};
-use crate::normaliser::OnlineSoftmax;
 use crate::score::{Bipolar, Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Bias, Error, Form, Magnitude, Mask, score};
 use bochner_kernels::RandomFeatureMap;
@@ -68,13 +67,13 @@ impl<T: Real> Settings<T> {
     /// Softmax attention, $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$: [`Settings::rbf`] with the magnitude
     /// [`Norm`](Magnitude::Norm) at p = 2, where the squares of the keys cancel (Proposition 1).
     pub fn softmax(mask: &Mask) -> Self {
-        Self::of(Dot::<OnlineSoftmax>::new(None), mask)
+        Self::of(Dot { scale: None }, mask)
     }
 
     /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s\, q_i \cdot k_j)$, from 1e-30 to 1e30;
     /// other kernels have it in their own parameters.
     pub fn scaled_softmax(scale: f64, mask: &Mask) -> Self {
-        Self::of(Dot::<OnlineSoftmax>::new(Some(scale)), mask)
+        Self::of(Dot { scale: Some(scale) }, mask)
     }
 
     /// $a_{ij} = \exp(-|q_i - k_j|^2 / (2\sqrt d))$, softmax attention's own kernel.

@@ -76,7 +76,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             self.keys.extend_from_slice(keys.data());
             raise(&mut self.largest, keys.data());
         }
-        if S::RAW == Raw::Product {
+        if S::RAW != Raw::Distance {
             let right = self.packed.right.get_or_insert_default();
             right.append(more.right.t());
         }

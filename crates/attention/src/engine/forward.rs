@@ -160,6 +160,9 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
 
     /// $x = $ left right$^T$, or the squared distances between the two, `[queries, keys]`.
     pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>, block: &mut [T]) {
+        if let Some([left, right]) = &self.packed.ternary {
+            return left.products(queries, (right, keys), block);
+        }
         let (rows, cols) = (queries.len(), keys.len());
         let left = self.left.row_range(queries);
         let right = match &self.packed.right {

@@ -25,6 +25,7 @@ mod rescaling;
 mod row_major;
 mod scan;
 mod sweep;
+mod ternary;
 mod with_weights;
 
 pub(crate) use arguments::{
@@ -45,6 +46,7 @@ pub(crate) use rescaling::{
 };
 pub(crate) use row_major::{RowMajor, write_row_major};
 pub(crate) use sweep::RowBlock;
+use ternary::TernaryRows;
 
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
@@ -82,6 +84,8 @@ pub(crate) struct Head<'a, T, S> {
 pub(crate) struct Packed<T> {
     /// The transposed keys or features.
     right: Option<Panels<T>>,
+    /// Queries and keys instead, if their product is that of ternary numbers.
+    ternary: Option<[TernaryRows; 2]>,
     /// The transposed values, for the backward pass.
     values: Option<Panels<T>>,
     /// What keys add to or multiply raw scores with, relative to the loudest of them.
@@ -92,6 +96,7 @@ impl<T: Real> Packed<T> {
     /// Nothing packed.
     pub(crate) const NONE: &'static Self = &Self {
         right: None,
+        ternary: None,
         values: None,
         relative: None,
     };
@@ -250,8 +255,16 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
             S::Norm::relative(self.score, exponents, None, 0..keys, reference, &mut all);
             (reference, all)
         });
+        // NaN has no bits.
+        let is_ternary = S::RAW == Raw::Ternary && self.finite.left && self.finite.right;
+        let ternary = is_ternary.then(|| {
+            let words = self.workspace.pool();
+            [self.left, self.right].map(|x| TernaryRows::new(&words, x))
+        });
+        let is_product = S::RAW != Raw::Distance && ternary.is_none();
         Packed {
-            right: (S::RAW == Raw::Product).then(|| Panels::new_in(numbers, self.right.t())),
+            right: is_product.then(|| Panels::new_in(numbers, self.right.t())),
+            ternary,
             values: None,
             relative,
         }

@@ -1,9 +1,10 @@
 //! The inner product of ternary numbers, to the base 2.
 
-use super::{AlongPoints, Exponential, Given, Gradient, PairKernel, Side};
+use super::{AlongPoints, Given, Gradient, PairKernel, Raw, Score, Side};
 use crate::Error;
-use crate::engine::HeadAt;
+use crate::engine::{HeadAt, NoRank};
 use crate::normaliser::Shiftmax;
+use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{ArgumentError, Buffer, Mat, Real, argument};
 use std::f64::consts::LN_2;
 
@@ -39,8 +40,33 @@ pub(crate) fn spike<T: Real>(x: T, threshold: T) -> T {
     }
 }
 
+/// $a_{ij} = 2^{x_{ij}}$, x being a product of ternary numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PowerOfTwo;
+
+impl<T: Real> Score<T> for PowerOfTwo {
+    type Norm = Shiftmax;
+    type Rank = NoRank;
+
+    const RAW: Raw = Raw::Ternary;
+
+    fn scale(&self) -> f64 {
+        LN_2
+    }
+
+    #[inline(always)]
+    fn score<A: Arithmetic>(&self, raw: T) -> T {
+        raw
+    }
+
+    #[inline(always)]
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, _: T) -> (T, T) {
+        (raw, T::one())
+    }
+}
+
 impl<T: Real> PairKernel<T> for Bipolar {
-    type Score = Exponential<Shiftmax>;
+    type Score = PowerOfTwo;
 
     const KEEPS_KEYS: bool = false;
 
@@ -52,9 +78,8 @@ impl<T: Real> PairKernel<T> for Bipolar {
         Ok(())
     }
 
-    /// Scores are exponents of two.
-    fn score(&self, _: &HeadAt<T>) -> Self::Score {
-        Exponential::new(LN_2, (0, 0))
+    fn score(&self, _: &HeadAt<T>) -> PowerOfTwo {
+        PowerOfTwo
     }
 
     fn operand(&self, at: &HeadAt<T>, _: &Self::Score, _: Side, x: Mat<T>) -> Option<Buffer<T>> {

@@ -4,49 +4,38 @@ use super::{AlongPoints, Earlier, Given, Gradient, PairKernel, Score, Side, divi
 use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::error::scale;
-use crate::normaliser::{Normaliser, OnlineSoftmax};
+use crate::normaliser::OnlineSoftmax;
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Mat, Real};
-use std::marker::PhantomData;
 
-/// $a_{ij} = \exp(s\, q_i \cdot k_j)$, under any normaliser that takes exponents.
+/// $a_{ij} = \exp(s\, q_i \cdot k_j)$.
 #[derive(Debug)]
-pub(crate) struct Dot<N = OnlineSoftmax> {
+pub(crate) struct Dot {
     /// s; $1 / \sqrt d$ by default.
-    scale: Option<f64>,
-    normaliser: PhantomData<N>,
+    pub(crate) scale: Option<f64>,
 }
 
-impl<N> Dot<N> {
-    pub(crate) fn new(scale: Option<f64>) -> Self {
-        Self {
-            scale,
-            normaliser: PhantomData,
-        }
-    }
-
+impl Dot {
     fn scale<T: Real>(&self, at: &HeadAt<T>) -> f64 {
         self.scale.unwrap_or_else(|| root(at).recip())
     }
 }
 
 /// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$.
-#[derive(Debug)]
-pub(crate) struct Exponential<N = OnlineSoftmax> {
+#[derive(Clone, Debug)]
+pub(crate) struct Exponential {
     scale: f64,
     /// The powers of two by which queries and keys were divided so that no product overflows.
     powers: (i32, i32),
-    normaliser: PhantomData<N>,
 }
 
-impl<N> Exponential<N> {
+impl Exponential {
     /// Exponents of products of queries and keys that were divided by powers of two.
     pub(crate) fn new(scale: f64, powers: (i32, i32)) -> Self {
         Self {
             scale: (exp2(powers.0 + powers.1) * scale).min(f64::MAX),
             powers,
-            normaliser: PhantomData,
         }
     }
 
@@ -68,20 +57,14 @@ impl<N> Exponential<N> {
     }
 }
 
-impl<N> Clone for Exponential<N> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
-impl<N> Default for Exponential<N> {
+impl Default for Exponential {
     fn default() -> Self {
         Self::new(1.0, (0, 0))
     }
 }
 
-impl<T: Real, N: Normaliser<T>> Score<T> for Exponential<N> {
-    type Norm = N;
+impl<T: Real> Score<T> for Exponential {
+    type Norm = OnlineSoftmax;
     type Rank = NoRank;
 
     fn scale(&self) -> f64 {
@@ -99,19 +82,19 @@ impl<T: Real, N: Normaliser<T>> Score<T> for Exponential<N> {
     }
 }
 
-impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
-    type Score = Exponential<N>;
+impl<T: Real> PairKernel<T> for Dot {
+    type Score = Exponential;
 
     fn validate(&self, _: usize, _: usize, _: usize) -> Result<(), Error> {
         Ok(self.scale.map_or(Ok(()), scale)?)
     }
 
-    fn score(&self, at: &HeadAt<T>) -> Self::Score {
+    fn score(&self, at: &HeadAt<T>) -> Exponential {
         let (q, k) = (largest(at.queries().data()), largest(at.keys().data()));
         Exponential::new(self.scale(at), powers(q, k, at.width(), false))
     }
 
-    fn score_after(&self, at: &HeadAt<T>, _: &Earlier<T>) -> Self::Score {
+    fn score_after(&self, at: &HeadAt<T>, _: &Earlier<T>) -> Exponential {
         Exponential::new(self.scale(at), (0, 0))
     }
 
@@ -122,7 +105,7 @@ impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
     fn operand(
         &self,
         at: &HeadAt<T>,
-        score: &Self::Score,
+        score: &Exponential,
         side: Side,
         x: Mat<T>,
     ) -> Option<Buffer<T>> {
@@ -132,7 +115,7 @@ impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
     fn pull_back(
         &self,
         at: &HeadAt<T>,
-        score: &Self::Score,
+        score: &Exponential,
         given: &Given<T>,
         out: Gradient<T>,
     ) -> AlongPoints<T> {

@@ -184,6 +184,8 @@ pub(crate) struct SquareOf<T> {
 pub(crate) enum Raw {
     /// Their inner product.
     Product,
+    /// The inner product of operands whose finite numbers are -1, 0 and 1.
+    Ternary,
     /// Their squared distance, by differences.
     Distance,
 }
