@@ -69,7 +69,9 @@ pub mod scaling;
 /// Work compiled once for each instruction set, the best of which is chosen at run time.
 pub mod instructions {
     pub use crate::elementary::arithmetic::Arithmetic;
-    pub use crate::elementary::instruction_set::{Task, VARIABLE, available, name, run};
+    pub use crate::elementary::instruction_set::{
+        Task, VARIABLE, available, name, run, run_counting_bits,
+    };
     pub use crate::elementary::power_of_two::exp2;
 }
 

@@ -46,7 +46,7 @@ impl TernaryRows {
         out: &mut [T],
     ) {
         record(Operations::multiply_adds(out.len() * self.columns));
-        instructions::run(Products {
+        instructions::run_counting_bits(Products {
             left: (self, rows),
             right: (others, of_others),
             out,

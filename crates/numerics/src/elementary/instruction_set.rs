@@ -65,6 +65,14 @@ pub fn run(task: impl Task) {
     InstructionSet::fastest().run(task);
 }
 
+/// [`run`] for a task that counts bits: where the processor has AVX-512's instruction for it, eight words at a time.
+///
+/// # Panics
+/// The panic of [`run`].
+pub fn run_counting_bits(task: impl Task) {
+    InstructionSet::fastest().run_counting_bits(task);
+}
+
 /// The environment variable that asks for certain instructions: `avx512`, `avx2`, `neon` or
 /// `portable`, in upper or lower case. Tests and benchmarks compare instruction sets with it.
 pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
@@ -211,6 +219,17 @@ impl InstructionSet {
             Kind::Portable => task.run(Separate),
         }
     }
+
+    #[allow(unsafe_code)]
+    fn run_counting_bits(self, task: impl Task) {
+        #[cfg(target_arch = "x86_64")]
+        if self.0 == Kind::Avx512 && is_x86_feature_detected!("avx512vpopcntdq") {
+            // SAFETY: `available` alone makes a set, after the processor said that it has it, and has just said that it
+            // counts bits.
+            return unsafe { avx512_counting_bits(task) };
+        }
+        self.run(task);
+    }
 }
 
 /// # Safety
@@ -219,6 +238,16 @@ impl InstructionSet {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
 #[allow(unsafe_code)]
 fn avx512(task: impl Task) {
+    // SAFETY: the processor has the instructions by contract.
+    task.run(unsafe { Avx512::available() });
+}
+
+/// # Safety
+/// The processor has AVX-512 (F, DQ, BW, VL, VPOPCNTDQ), AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vpopcntdq,avx2,fma")]
+#[allow(unsafe_code)]
+fn avx512_counting_bits(task: impl Task) {
     // SAFETY: the processor has the instructions by contract.
     task.run(unsafe { Avx512::available() });
 }
