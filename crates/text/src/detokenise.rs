@@ -58,31 +58,32 @@ pub fn detokenise(line: &str, language: Language) -> String {
     let mut before = "";
     for token in line.split_whitespace() {
         let all = |set: fn(char) -> bool| token.chars().all(set);
-        let apostrophe = english && !before.is_empty() && token.starts_with('\'');
-        // To what is before it, and to what comes after it.
-        let [joins, joins_after] = if all(opens) {
-            [false, true]
-        } else if all(|c| ",.?!:;\\%}])".contains(c)) {
-            [true, false]
-        } else if apostrophe && token[1..].starts_with(char::is_alphabetic) {
-            [true, false]
-        } else if all(|c| "'\"„“`".contains(c)) {
-            let kind = if all(|c| "„“".contains(c)) {
-                "\""
-            } else {
-                token
-            };
-            if let Some(at) = open.iter().position(|&quote| quote == kind) {
-                open.swap_remove(at);
-                [true, false]
-            } else if apostrophe && token == "'" && before.ends_with('s') {
-                [true, false]
-            } else {
-                open.push(kind);
-                [false, true]
-            }
+        let is_quote = all(|c| "'\"„“`".contains(c));
+        let kind = if all(|c| "„“".contains(c)) {
+            "\""
         } else {
+            token
+        };
+        let opened = open.iter().position(|&quote| quote == kind);
+        let after_apostrophe = token.strip_prefix('\'');
+        let belongs = match after_apostrophe.filter(|_| english && !before.is_empty()) {
+            Some("") => opened.is_none() && before.ends_with('s'),
+            Some(rest) => rest.starts_with(char::is_alphabetic),
+            None => false,
+        };
+        // To what is before it, and to what comes after it.
+        let [joins, joins_after] = if belongs || all(closes) {
+            [true, false]
+        } else if all(opens) {
+            [false, true]
+        } else if !is_quote {
             [false, false]
+        } else if let Some(at) = opened {
+            open.swap_remove(at);
+            [true, false]
+        } else {
+            open.push(kind);
+            [false, true]
         };
         if !joins && !joins_next {
             text.push(' ');
@@ -96,6 +97,11 @@ pub fn detokenise(line: &str, language: Language) -> String {
 /// Opening brackets and marks, and symbols of currency.
 fn opens(c: char) -> bool {
     matches!(c, '(' | '[' | '{' | '¿' | '¡' | '$' | '¢'..='¥' | '\u{20a0}'..='\u{20c0}')
+}
+
+/// Punctuation that follows a word, and closing brackets.
+fn closes(c: char) -> bool {
+    ",.?!:;\\%}])".contains(c)
 }
 
 #[cfg(test)]

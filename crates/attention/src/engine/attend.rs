@@ -6,9 +6,10 @@ use super::rescaling::{copy_or, divided};
 use super::scan::ResultRows;
 use super::{
     Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, Rows,
+    TernaryRows,
 };
 use crate::Form;
-use crate::score::{PairKernel, Score, Side};
+use crate::score::{PairKernel, Raw, Score, Side};
 use bochner_numerics::memory::{Unwritten, overwritten_by};
 use bochner_numerics::{Buffer, Mat, Real, parallel};
 
@@ -27,6 +28,8 @@ pub(super) struct Prepared<T, S> {
     /// The operands of queries and of keys; `None` where the kernel multiplies the rows themselves.
     pub(super) left: Option<Buffer<T>>,
     pub(super) right: Option<Buffer<T>>,
+    /// The operands as bits, if their numbers are ternary.
+    pub(super) ternary: Option<[TernaryRows; 2]>,
     pub(super) score: S,
     pub(super) exponents: Option<Exponents>,
     /// Whether the operands are finite, checked once a head because every block reads it.
@@ -48,7 +51,15 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         };
         let (left, right) = prepared.operands(kernel, at);
         let finite = Finite::of(kernel, left, right, at.values());
-        Self { finite, ..prepared }
+        // NaN has no bits.
+        let is_ternary = S::RAW == Raw::Ternary && finite.left && finite.right;
+        let bits = |x| TernaryRows::new(&at.workspace().pool(), x);
+        let ternary = is_ternary.then(|| [left, right].map(bits));
+        Self {
+            ternary,
+            finite,
+            ..prepared
+        }
     }
 
     /// What the queries of one more head need, whose keys are prepared with another's.
@@ -73,6 +84,7 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         Self {
             left: None,
             right: None,
+            ternary: None,
             exponents: at.exponents(kernel, &score),
             score,
             finite: Finite::default(),
@@ -129,6 +141,7 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         Head {
             left,
             right,
+            ternary: self.ternary.as_ref(),
             values,
             finite: self.finite,
             score: &self.score,

@@ -110,6 +110,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         Head {
             left,
             right: self.keys(),
+            ternary: None,
             values: self.values(),
             score: self.score.as_ref().expect("there are positions"),
             exponents: self.exponents.as_ref(),

@@ -160,7 +160,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
 
     /// $x = $ left right$^T$, or the squared distances between the two, `[queries, keys]`.
     pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>, block: &mut [T]) {
-        if let Some([left, right]) = &self.packed.ternary {
+        if let Some([left, right]) = self.ternary {
             return left.products(queries, (right, keys), block);
         }
         let (rows, cols) = (queries.len(), keys.len());

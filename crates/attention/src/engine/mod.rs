@@ -62,6 +62,8 @@ pub(crate) struct Head<'a, T, S> {
     pub(crate) left: Mat<'a, T>,
     /// Keys or their features, `[Tk, w]`, padding cut off.
     pub(crate) right: Mat<'a, T>,
+    /// Both as bits, if their numbers are ternary.
+    ternary: Option<&'a [TernaryRows; 2]>,
     /// Values, `[Tk, dv]`, padding cut off.
     pub(crate) values: Mat<'a, T>,
     pub(crate) score: &'a S,
@@ -84,8 +86,6 @@ pub(crate) struct Head<'a, T, S> {
 pub(crate) struct Packed<T> {
     /// The transposed keys or features.
     right: Option<Panels<T>>,
-    /// Queries and keys instead, if their product is that of ternary numbers.
-    ternary: Option<[TernaryRows; 2]>,
     /// The transposed values, for the backward pass.
     values: Option<Panels<T>>,
     /// What keys add to or multiply raw scores with, relative to the loudest of them.
@@ -96,7 +96,6 @@ impl<T: Real> Packed<T> {
     /// Nothing packed.
     pub(crate) const NONE: &'static Self = &Self {
         right: None,
-        ternary: None,
         values: None,
         relative: None,
     };
@@ -255,16 +254,9 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
             S::Norm::relative(self.score, exponents, None, 0..keys, reference, &mut all);
             (reference, all)
         });
-        // NaN has no bits.
-        let is_ternary = S::RAW == Raw::Ternary && self.finite.left && self.finite.right;
-        let ternary = is_ternary.then(|| {
-            let words = self.workspace.pool();
-            [self.left, self.right].map(|x| TernaryRows::new(&words, x))
-        });
-        let is_product = S::RAW != Raw::Distance && ternary.is_none();
+        let is_product = S::RAW != Raw::Distance && self.ternary.is_none();
         Packed {
             right: is_product.then(|| Panels::new_in(numbers, self.right.t())),
-            ternary,
             values: None,
             relative,
         }
