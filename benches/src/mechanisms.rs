@@ -130,7 +130,7 @@ fn cases() -> Vec<Case> {
             variant: Bipolar::default().into(),
             mask: Mask::none(),
             shape: BIPOLAR,
-            operations: pairs(BIPOLAR, BIPOLAR[2]),
+            operations: bipolar(BIPOLAR),
             script: "bipolar",
             peers: vec![
                 (
@@ -207,6 +207,12 @@ fn pairs([_, _, t, d, dv, _]: Shape, keys: usize) -> [f64; 2] {
     [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
 }
 
+/// The weighted values; backward two products for these and for the scores, which are themselves made of bits.
+fn bipolar([_, _, t, d, dv, _]: Shape) -> [f64; 2] {
+    let [pairs, d, dv] = [t * t, d, dv].map(|n| n as f64);
+    [pairs * dv, 2.0 * pairs * (d + dv)]
+}
+
 impl Case {
     fn workload(self) -> Workload {
         let [b, h, t, d, dv, _] = self.shape.map(|n| n as f64);
@@ -279,7 +285,7 @@ mod tests {
     #[test]
     fn what_is_counted_is_what_the_formulas_say() {
         let small = [1, 1, 1024, 64, 64, 32];
-        let cases: [(Variant, [f64; 2]); 2] = [
+        let cases: [(Variant, [f64; 2]); 3] = [
             (
                 Performer {
                     points: 32,
@@ -290,6 +296,7 @@ mod tests {
                 performer(small),
             ),
             (primal_of(32).into(), primal(small)),
+            (Bipolar::default().into(), bipolar(small)),
         ];
         for (variant, [forward, backward]) in cases {
             let mut runs = start(&variant, &Mask::none(), small).unwrap();

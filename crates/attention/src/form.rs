@@ -44,6 +44,7 @@ pub enum Form {
     /// normaliser is little more than its floor part, below which it is never let fall, and an
     /// output may be off by the type's machine epsilon over the floor times the largest value. A
     /// gradient there is off by epsilon / floor^(3/2) times the largest value and cotangent.
+    #[serde(alias = "linear-time")]
     LinearTime,
 }
 

@@ -73,7 +73,7 @@
 //!
 //! | item | is |
 //! |---|---|
-//! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`attend`], [`attend_vjp`], [`weights`], [`attend_with_weights`] | attention for any [`Settings`] |
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
 //! | [`Form`], [`Blocks`], [`linear_time_state`] | pair by pair, or by features in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |

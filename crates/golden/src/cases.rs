@@ -156,9 +156,7 @@ static TABLE: [Entry; 38] = [
     Case::of("pipeline", &["output", "weights", "z", "w1", "w2", "kl"])
         .by(pipeline::pipeline::<f64>, pipeline::pipeline::<f32>),
     Case::of_any("primal", &["output", "loss"]).by(primal::primal::<f64>, primal::primal::<f32>),
-    // This runs in double precision, whatever precision is asked for: the decomposition has no other. The cases of `primal`
-    // compare the mechanism's penalty, which is this objective at weights that are learnt, in both.
-    Case::of("ksvd", &["objective"]).by(primal::kernel_svd, primal::kernel_svd),
+    Case::of("ksvd", &["objective"]).by(primal::kernel_svd::<f64>, primal::kernel_svd::<f32>),
     Case::of("learnable_query", &["output", "weights"]).by(
         learnable_query::learnable_query::<f64>,
         learnable_query::learnable_query::<f32>,

@@ -111,7 +111,7 @@ pub type PointsGradients<T> = bochner_kernels::PointsGradients<T, Ix3>;
 pub(crate) enum Half {
     /// The first, where targets have theirs.
     Target,
-    /// The second, where sources have theirs.
+    /// The second half, which holds the features of the sources.
     Source,
 }
 

@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// Whether the bytes of a checkpoint are known to be those that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integrity {
-    /// It was never a file, or its checksum is right.
+    /// The checkpoint was made in memory, or the checksum of its file matches its bytes.
     Verified,
     /// It was read from a file of an older version, which has no checksum.
     Unverified,

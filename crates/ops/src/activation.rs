@@ -118,7 +118,7 @@ impl Activation {
         }
     }
 
-    /// Multiplications that take as long as one element.
+    /// The cost of one element, as a number of multiplications.
     fn work(self) -> usize {
         match self {
             Self::Elu => 16,

@@ -8,7 +8,7 @@ use bochner_numerics::instructions::{self, Arithmetic, Task};
 /// Replaces the logits of a row by the logarithms of their softmax, $x_i - \log \sum_j e^{x_j}$.
 ///
 /// # Numerics
-/// The exponentials are relative to the largest logit and those of the type, below an ulp off; their sum and the
+/// Exponentials are taken relative to the largest logit, in the type's own precision, with an error below one ulp; their sum and the
 /// differences are taken in double precision. A row that holds NaN or plus infinity, or nothing but minus infinity,
 /// becomes NaN, at least where it is not minus infinity.
 ///

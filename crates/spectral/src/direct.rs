@@ -18,8 +18,10 @@ pub enum DirectInit {
     /// The squared kernel starts near softmax attention's own similarity
     /// $\exp(-|q - k|^2/(2\sqrt d))$, and the two points of a pair are already told apart.
     #[default]
+    #[serde(alias = "near-softmax")]
     NearSoftmax,
     /// $w_1$ and $w_2$ are uniform in $\pm 1/\sqrt{M R}$, Kaiming's bound for the array the points are kept in.
+    #[serde(alias = "kaiming-uniform")]
     KaimingUniform,
 }
 

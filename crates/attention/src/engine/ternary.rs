@@ -1,14 +1,14 @@
 //! Inner products of ternary numbers, 64 columns at a time.
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::operations::record;
-use bochner_numerics::{Buffer, Buffers, Mat, Operations, Real};
+use bochner_numerics::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
 
 /// Rows of the numbers -1, 0 and 1 as bits.
 ///
 /// For rows a and b the product is the number of columns in which neither is 0, less twice the number of those in which
 /// their signs differ: a few instructions for 64 columns, where a product of floating-point numbers takes one for 4 to 16.
+/// No [`Operations`](bochner_numerics::Operations) are counted: nothing is multiplied.
 #[derive(Clone, Debug)]
 pub(super) struct TernaryRows {
     rows: usize,
@@ -45,7 +45,6 @@ impl TernaryRows {
         (others, of_others): (&Self, &Range<usize>),
         out: &mut [T],
     ) {
-        record(Operations::multiply_adds(out.len() * self.columns));
         instructions::run_counting_bits(Products {
             left: (self, rows),
             right: (others, of_others),

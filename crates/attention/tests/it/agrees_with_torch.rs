@@ -2,6 +2,7 @@
 //! `benches/peers/attention_golden.py` writes.
 
 use bochner_attention::{Bias, Decoder, DecoderSize, Mask, Settings, attend, attend_vjp};
+use bochner_numerics::Real;
 use bochner_numerics::check::largest;
 use ndarray::{Array2, Array4, ArrayD, Ix2, Ix4, s};
 use serde::Deserialize;
@@ -35,13 +36,14 @@ impl Numbers {
         ArrayD::from_shape_vec(&self.shape[..], self.data.clone()).unwrap()
     }
 
-    fn heads(&self) -> Array4<f64> {
-        self.array().into_dimensionality::<Ix4>().unwrap()
+    fn heads<T: Real>(&self) -> Array4<T> {
+        let all = self.array().mapv(T::of);
+        all.into_dimensionality::<Ix4>().unwrap()
     }
 }
 
 /// The settings that a case is about.
-fn settings(case: &Case) -> Settings<f64> {
+fn settings<T: Real>(case: &Case) -> Settings<T> {
     let none = Mask::none();
     let (queries, keys) = (case.q.shape[2], case.k.shape[2]);
     let window = |left, right| none.clone().with_window(left, right).unwrap();
@@ -67,7 +69,7 @@ fn settings(case: &Case) -> Settings<f64> {
         (_, Some(own)) => Some(match own.shape.len() {
             2 => {
                 let table: Array2<f64> = own.array().into_dimensionality::<Ix2>().unwrap();
-                Bias::relative(table.view()).unwrap()
+                Bias::relative(table.mapv(T::of).view()).unwrap()
             }
             _ => Bias::fixed(own.heads().view()).unwrap().with_gradient(),
         }),
@@ -83,11 +85,12 @@ fn settings(case: &Case) -> Settings<f64> {
     }
 }
 
-fn assert_near(got: &[f64], want: &[f64], label: &str) {
+fn assert_near<T: Real>(got: &[T], want: &[f64], label: &str) {
     assert_eq!(got.len(), want.len(), "{label}");
-    let off: Vec<f64> = got.iter().zip(want).map(|(a, b)| a - b).collect();
-    let off = largest(&off);
-    assert!(off < 1e-13, "{label}: {off:e}");
+    let off = got.iter().zip(want).map(|(a, b)| a.as_f64() - b);
+    let off = largest(&off.collect::<Vec<_>>());
+    let bound = 450.0 * T::epsilon().as_f64();
+    assert!(off < bound, "{label}, {}: {off:e}", T::NAME);
 }
 
 fn cases() -> Vec<Case> {
@@ -98,8 +101,14 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn outputs_and_gradients() {
+    agree::<f64>();
+    agree::<f32>();
+}
+
+fn agree<T: Real>() {
     for case in cases() {
-        let [q, k, v, cotangent] = [&case.q, &case.k, &case.v, &case.cotangent].map(Numbers::heads);
+        let all = [&case.q, &case.k, &case.v, &case.cotangent];
+        let [q, k, v, cotangent] = all.map(Numbers::heads::<T>);
         let settings = settings(&case);
         let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
         let own = attended.output.as_slice().unwrap();

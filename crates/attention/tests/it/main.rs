@@ -10,6 +10,7 @@ mod conformance;
 mod layer;
 mod mechanisms_train_without_a_framework;
 mod performer;
+mod primal;
 
 use bochner_attention::Error;
 

@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Three variables of which each pair would be opposed, as no three can be.
+    /// Three pairwise correlations of -0.6, which no joint distribution has.
     #[test]
     fn how_far_an_estimate_is_from_a_correlation_matrix_is_told() {
         let opposed = array![[1.0, -0.6, -0.6], [-0.6, 1.0, -0.6], [-0.6, -0.6, 1.0]];

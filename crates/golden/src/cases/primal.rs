@@ -9,7 +9,7 @@ use bochner_attention::{
 };
 use bochner_dense::svd;
 use bochner_numerics::{Real, Seed, argument};
-use ndarray::{Array1, Array2, Array3, Array4, Axis, s};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, ScalarOperand, s};
 
 /// Outputs, scores and the loss of the mechanism.
 pub(super) fn primal<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
@@ -99,23 +99,24 @@ pub(super) fn primal<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 
 /// The first singular values of the kernel matrix $K = \Phi_q \Phi_k^\top$, $K H_r = H_e \Sigma$, with the
 /// projections $W_e = \Phi_k^\top H_r$ and $W_r = \Phi_q^\top H_e$, and the primal objective at these or at given
-/// ones, in double precision:
+/// ones; the decomposition itself in double precision, which it has alone:
 ///
 /// $$J = \tfrac12 \sum_i e_i^\top \Lambda e_i + \tfrac12 \sum_j r_j^\top \Lambda r_j
 /// - \operatorname{tr} W_e^\top W_r, \qquad e = \Phi_q W_e, \quad r = \Phi_k W_r$$
-pub(super) fn kernel_svd(file: &CaseFile) -> Result<Computed, Fault> {
-    let [phi_q, phi_k]: [Array2<f64>; 2] = [file.array("phi_q")?, file.array("phi_k")?];
+pub(super) fn kernel_svd<T: Real + ScalarOperand>(file: &CaseFile) -> Result<Computed, Fault> {
+    let [phi_q, phi_k]: [Array2<T>; 2] = [file.array("phi_q")?, file.array("phi_k")?];
     let width = phi_q.ncols();
     argument::shape("phi_k", &[phi_k.nrows(), width], phi_k.shape()).map_err(Fault::refused)?;
     let mut computed = Computed::default();
-    let (we, wr, lambda): (Array2<f64>, Array2<f64>, Array1<f64>);
+    let (we, wr, lambda): (Array2<T>, Array2<T>, Array1<T>);
     if file.choice("weights", &["svd", "given"])? == "svd" {
-        let svd = svd(phi_q.dot(&phi_k.t()).view()).map_err(Fault::refused)?;
+        let kernel = phi_q.dot(&phi_k.t()).mapv(T::as_f64);
+        let svd = svd(kernel.view()).map_err(Fault::refused)?;
         let rank = file.count("s")?.min(svd.s.len());
-        let sigma = svd.s.slice(s![..rank]).to_owned();
-        we = phi_k.t().dot(&svd.vt.t().slice(s![.., ..rank]));
-        wr = phi_q.t().dot(&svd.u.slice(s![.., ..rank]));
-        lambda = sigma.recip();
+        let sigma = svd.s.slice(s![..rank]).mapv(T::of);
+        we = (phi_k.t()).dot(&svd.vt.t().slice(s![.., ..rank]).mapv(T::of));
+        wr = (phi_q.t()).dot(&svd.u.slice(s![.., ..rank]).mapv(T::of));
+        lambda = sigma.mapv(T::recip);
         computed.output("sigma", &sigma);
         computed.output("we_we", &we.dot(&we.t()));
         computed.output("wr_wr", &wr.dot(&wr.t()));
@@ -127,14 +128,14 @@ pub(super) fn kernel_svd(file: &CaseFile) -> Result<Computed, Fault> {
         }
     }
     let (e, r) = (phi_q.dot(&we), phi_k.dot(&wr));
-    let half = |x: &Array2<f64>| 0.5 * (x * x).dot(&lambda).sum();
+    let half = |x: &Array2<T>| T::of(0.5) * (x * x).dot(&lambda).sum();
     let parts = [half(&e), half(&r), (&we * &wr).sum()];
     let value = parts[0] + parts[1] - parts[2];
     computed.output("objective", &Array1::from_elem(1, value));
     computed.output("parts", &Array1::from_vec(parts.to_vec()));
     computed.output("e", &e);
     computed.output("r", &r);
-    if let Some(c) = file.cotangent::<f64>()? {
+    if let Some(c) = file.cotangent::<T>()? {
         let c = c.sum();
         let (along_e, along_r) = (&e * &lambda * c, &r * &lambda * c);
         computed.gradient("phi_q", &along_e.dot(&we.t()));
@@ -142,7 +143,7 @@ pub(super) fn kernel_svd(file: &CaseFile) -> Result<Computed, Fault> {
         computed.gradient("we", &(phi_q.t().dot(&along_e) - &wr * c));
         computed.gradient("wr", &(phi_k.t().dot(&along_r) - &we * c));
         let squares = (&e * &e).sum_axis(Axis(0)) + (&r * &r).sum_axis(Axis(0));
-        computed.gradient("lambda", &(squares * (0.5 * c)));
+        computed.gradient("lambda", &(squares * (T::of(0.5) * c)));
     }
     Ok(computed)
 }

@@ -81,7 +81,7 @@ pub(super) fn unit_diagonal<T: Real>(
     Ok(diagonal(x, T::one()))
 }
 
-/// The diagonal of a kernel that is `variance` at equal points; not a number where a point is not.
+/// The diagonal of a kernel that is `variance` at equal points; NaN for a point that is not finite.
 pub(super) fn diagonal<T: Real>(x: ArrayView2<T>, variance: T) -> Array1<T> {
     let finite = |x: &T| x.is_finite();
     let rows = x.rows().into_iter();

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`DecoderLayer`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct DecoderLayerConfig {
     /// The width of the sequences.
     pub width: usize,
@@ -28,7 +28,7 @@ pub struct DecoderLayerConfig {
     pub attention: Variant,
     /// The mechanism of the attention to the memory. It must be able to be causal, too: what one position makes of the
     /// memory must not depend on later ones.
-    #[serde(alias = "cross-attention")]
+    #[serde(alias = "cross_attention")]
     pub cross_attention: Variant,
     /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights, where the
     /// mechanism has any, comes with the [`Pass`].

@@ -32,10 +32,16 @@ pub struct TrainingConfig {
     #[serde(skip_serializing_if = "is_one")]
     pub accumulate: NonZeroUsize,
     /// The number of parts that each batch is cut into, fewer where it has not so many sequences, which are computed side by
-    /// side; 1 by default. The parts, not the
-    /// threads, decide the bits and what is drawn. Threads that wait for each other in every operation of a small model
-    /// wait once a step instead: a classifier of width 64 trains 1.1 to 1.25 times as fast on two threads with two parts.
-    /// Every part has gradients of its own in memory.
+    /// side; 1 by default.
+    ///
+    /// The parts, not the threads, decide the bits and what is drawn. Where nothing is drawn, a step is that of the whole
+    /// batch, to rounding; except with a loss of the whole batch ([`Penalty::PerBatch`](bochner_attention::Penalty)), such
+    /// as Primal-Attention's by default, of which a step takes the mean over the parts. A checkpoint of a run with other
+    /// parts is refused.
+    ///
+    /// Threads that wait for each other in every operation of a small model wait once a step instead: a classifier of
+    /// width 64 trains 1.1 to 1.25 times as fast on two threads with two parts. Every part has gradients of its own in
+    /// memory.
     #[serde(skip_serializing_if = "is_one")]
     pub parts: NonZeroUsize,
 }

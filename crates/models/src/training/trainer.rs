@@ -103,6 +103,8 @@ impl<T: Task> Trainer<T> {
     /// # Ok::<(), bochner_models::Error>(())
     /// ```
     ///
+    /// The run begins at step 0: a mechanism that draws features anew every few steps begins with its first draw.
+    ///
     /// # Errors
     /// The errors of [`new`](Self::new); [`Error::Nn`] for a model with other parameters, or with one that is NaN or
     /// infinite.
@@ -159,6 +161,7 @@ impl<T: Task> Trainer<T> {
         let all = examples.sum::<usize>() as f64;
         let mut report = EpochReport::default();
         for batch in batches {
+            let of_batch = self.task.examples(batch) as f64 / all;
             let seed = self.descent.next_seed();
             let passes = match ahead.take() {
                 Some(output) => {
@@ -168,7 +171,13 @@ impl<T: Task> Trainer<T> {
             };
             // A step that fails leaves no gradients to the next one.
             for pass in passes.inspect_err(|_| self.descent.gradients = None)? {
-                report.add(&pass.report, pass.share);
+                // The parts of a batch have means of all but the penalty, which is a sum.
+                let penalty = pass.report.penalty * (of_batch / pass.share);
+                let of_pass = EpochReport {
+                    penalty,
+                    ..pass.report
+                };
+                report.add(&of_pass, pass.share);
                 self.descent.add(&self.model, pass.gradients)?;
             }
         }
@@ -267,7 +276,8 @@ impl<T: Task> Trainer<T> {
     /// best epoch with `best.` before them; [`Checkpoint::split`] tells them apart. To use what was learnt without the
     /// trainer and its data, save the model:
     /// [`sentence_classifier`](Trainer::sentence_classifier) and [`text_translator`](Trainer::text_translator), or a
-    /// [`Checkpoint`] of [`model`](Self::model) or [`best_model`](Self::best_model).
+    /// [`Checkpoint`] of [`model`](Self::model) or [`best_model`](Self::best_model). Such a checkpoint holds parameters
+    /// alone: a model that draws features anew every few steps has to be told the step by its `go_to_step`.
     ///
     /// # Errors
     /// [`Error::Nn`] if the file cannot be written.

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`Translator`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct TranslatorConfig {
     /// Number of tokens of the vocabulary that both languages share, padding and marks included.
     pub tokens: usize,
@@ -42,9 +42,9 @@ pub struct TranslatorConfig {
     /// The settings of the decoder, of the encoder's width, and of its dropout unless `attention_dropout` is given.
     pub decoder: DecoderConfig,
     /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
-    /// linear time takes none.
+    /// linear time is refused by the first training pass unless this is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "attention-dropout")]
+    #[serde(alias = "attention_dropout")]
     pub attention_dropout: Option<f64>,
     /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that the tokens are of.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -172,7 +172,8 @@ impl TextTranslator {
         self.translate_all([line])?.remove(0)
     }
 
-    /// The translation of each line. Blank lines are not searched: their translations are empty.
+    /// The translation of each line. Lines of white space alone are not searched: their translations are empty. A word of
+    /// letters that the training did not have is an unknown token, and its translation whatever the model makes of it.
     ///
     /// A line that cannot be translated has its own error in its place, and the others their translations:
     /// [`Error::TooLong`] if it has more tokens than the model has positions; [`Error::Overflow`], or the error of a
@@ -184,6 +185,11 @@ impl TextTranslator {
         &self,
         lines: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Result<String, Error>>, Error> {
+        // Subwords are cut at spaces alone: other white space would be an unknown word.
+        let lines = lines.into_iter().map(|line| match line.trim() {
+            "" => "",
+            _ => line,
+        });
         let pieces = self.subwords.encode_all(lines).into_iter();
         let mut sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
         let blank: Vec<bool> = sources.iter().map(Vec::is_empty).collect();

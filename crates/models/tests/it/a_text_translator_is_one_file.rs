@@ -221,7 +221,9 @@ fn blank_lines_are_not_searched() {
         parameter.write(&vec![f32::NAN; parameter.len()]);
     });
     let translator = TextTranslator::new(model, subwords(8), Seed::new(1)).unwrap();
-    let found = translator.translate_all(["", "ein hase", " "]).unwrap();
+    let found = translator
+        .translate_all(["", "ein hase", " \t\u{a0}"])
+        .unwrap();
     let [empty, line, blank] = <[_; 3]>::try_from(found).unwrap();
     assert_eq!([empty.unwrap(), blank.unwrap()], ["", ""]);
     assert!(matches!(line, Err(Error::Overflow)));

@@ -110,7 +110,7 @@ mod tests {
             assert!(error::<f32>(p / 8.0, 0.71, 1.41, (-103.9, 88.7)) < 1.0);
             assert!(error::<f64>(p, 0.71, 1.41, (-745.0, 709.7)) < 1.5);
         }
-        // Bases one part in 2^13 and 2^43 from 1, powers as large as they come.
+        // Bases within 2^-13 (`f32`) and 2^-43 (`f64`) of 1, with the largest powers whose results are finite.
         assert!(error::<f32>(7e5, 1.0 - 1e-4, 1.0 + 1e-4, (-103.9, 88.7)) < 1.0);
         assert!(error::<f64>(6e15, 1.0 - 1e-13, 1.0 + 1e-13, (-745.0, 709.7)) < 1.5);
     }

@@ -10,11 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The frequencies of the last pass, for the next one: a function of the settings and the size of the heads
 /// alone, so that all are alike.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Drawn(Arc<Mutex<Memo>>);
 
 /// What was drawn, and the frequencies.
 type Memo = Option<(Draw, Arc<Array3<f64>>)>;
+
+/// Settings that are printed do not show all frequencies.
+impl std::fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Drawn")
+    }
+}
 
 impl PartialEq for Drawn {
     fn eq(&self, _: &Self) -> bool {
@@ -40,8 +47,14 @@ impl Performer {
         }
     }
 
-    /// The frequencies of all heads, `[M, m, d]`.
-    pub(super) fn frequencies(&self, size: Size) -> Result<Arc<Array3<f64>>, Error> {
+    /// The frequencies of all heads at the [`step`](Self::step), for sequences of such a size.
+    ///
+    /// # Shapes
+    /// `[M, m, d]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for settings that are out of range.
+    pub fn frequencies(&self, size: Size) -> Result<Arc<Array3<f64>>, Error> {
         let draw = Draw {
             points: self.points,
             how: (self.coupling, self.norms),

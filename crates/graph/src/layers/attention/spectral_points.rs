@@ -61,7 +61,7 @@ pub(super) struct Drawn<T> {
     beta: T,
     /// The targets' mean with zeros behind it, `[1, H, 1, 2F]`.
     q: Array4<T>,
-    /// Zeros with the sources' mean behind them.
+    /// The keys, `[1, H, 1, 2F]`: zeros followed by the mean of the sources.
     k: Array4<T>,
 }
 

@@ -96,6 +96,12 @@ fn divergences_of_accumulated_batches_are_summed() {
             (parts.loss - one.loss).abs() < 1e-2 * one.loss,
             "{parts:?} and {one:?}"
         );
+        // The mean over the batches, each of them whole.
+        let batches = parts.penalty * accumulate as f64;
+        assert!(
+            (batches - one.penalty).abs() < 1e-2 * one.penalty,
+            "{parts:?} and {one:?}"
+        );
     }
 }
 
