@@ -61,8 +61,8 @@ pub enum Error {
          with a smaller `learning_rate` or with `clip_norm`"
     )]
     Overflow,
-    /// There is no such computation.
-    #[error("there is no {what}; use {instead}")]
+    /// A computation is not supported.
+    #[error("{what} is not supported; use {instead}")]
     Unsupported {
         /// The computation that was asked for.
         what: &'static str,

@@ -141,8 +141,8 @@ impl Arm {
 pub enum Choices<'a> {
     /// Nothing.
     None,
-    /// The last of all that is chosen among stands for it, and every gate is passed. Suites name what is chosen among
-    /// from the cheapest to the dearest, so that time is projected with the dearest.
+    /// Every choice falls on its last candidate, and every gate is passed. Suites list candidates from the cheapest to the
+    /// dearest, so that projected times are upper bounds.
     Dearest,
     /// What these results say.
     Of(&'a Results),

@@ -159,8 +159,7 @@ fn load(
 }
 
 impl Loaded {
-    /// The arms under these choices. Of a set that was not asked for only the arms that choose shared settings are
-    /// kept.
+    /// The arms under these choices. A set that was not asked for keeps only the arms that choose shared settings.
     fn plan(&self, choices: Choices<'_>) -> Plan {
         let mut plan = Plan::new(self.suite, &self.sets, self.frame, choices);
         plan.arms

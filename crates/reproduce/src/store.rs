@@ -52,10 +52,10 @@ const PARTS: [&str; 7] = [
     "paper",
 ];
 
-/// What weights are kept as that are removed when they have been looked at.
+/// The ending of files of weights that are deleted once they have been inspected.
 pub(crate) const LOOK: &str = "look";
 
-/// All that weights are kept as.
+/// The endings of kept weights' files.
 const KINDS: [&str; 4] = ["v", "r", "first", LOOK];
 
 impl Store {

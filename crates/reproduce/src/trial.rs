@@ -90,15 +90,15 @@ impl Rule {
 /// Whether the weights of the epochs of the V- and the R-number are kept, in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// They are not: what is looked at is the model after the last epoch.
+    /// No weights are kept: the model is inspected after its last epoch.
     #[default]
     Nothing,
-    /// Those of the V-number are until they have been looked at: the row has what is found in them, and what is found
-    /// after the last epoch stands beside it, under the names of [`at_last`].
+    /// The weights of the V-epoch are kept until they have been inspected. The row holds what is found in them, and beside
+    /// it, under the names of [`at_last`], what is found after the last epoch.
     UntilLookedAt,
-    /// They are looked at in this way, and both stay.
+    /// The weights of the V- and the R-epoch are inspected and stay.
     Weights,
-    /// They are, and those of the first epoch, too: what is looked at is the model [at each moment](Trial::at).
+    /// The weights of the first, V-, R- and last epoch are inspected [one by one](Trial::at), and stay.
     Course,
 }
 
@@ -126,8 +126,8 @@ pub struct Findings {
     pub finals: Finals,
 }
 
-/// Numbers that are measured once with more effort, in the epochs that those of each epoch chose; they stand in their
-/// place in the row, which has the others as the [measures](Finals::REPLACED).
+/// Numbers that are measured once, with more effort, in the epochs that the numbers of all epochs choose. They replace
+/// these in the row, where these become [measures](Finals::REPLACED).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Finals {
     /// The V-number.

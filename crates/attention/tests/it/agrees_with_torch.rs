@@ -140,7 +140,7 @@ fn decoding() {
         if !past.contains(&&*case.name) {
             continue;
         }
-        let [q, k, v] = [&case.q, &case.k, &case.v].map(Numbers::heads);
+        let [q, k, v] = [&case.q, &case.k, &case.v].map(Numbers::heads::<f64>);
         let (batch, heads, queries, width) = q.dim();
         let (first, value_width) = (k.dim().2 - queries, v.dim().3);
         let size = DecoderSize {

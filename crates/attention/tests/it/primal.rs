@@ -73,7 +73,7 @@ proptest! {
         let at = mechanism.forward(&inputs, &solution, &PASS).unwrap();
         prop_assert!(penalty(&solution) < 1e-12);
         let scores = mechanism.scores_of(&at).unwrap();
-        for (scores, counts) in [(scores.e, &queries), (scores.r, &keys)] {
+        for (scores, counts) in [(&scores.e, &queries), (&scores.r, &keys)] {
             let mut row = 0;
             for (c, &count) in counts.iter().enumerate() {
                 for own in scores.slice(s![0, 0, row..row + count, ..]).rows() {

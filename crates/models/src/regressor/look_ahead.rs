@@ -1,4 +1,4 @@
-//! A trainer whose predictions are where its next step begins.
+//! A trainer that uses the forward pass of its predictions as that of its next step.
 
 use super::Trainer;
 use super::trainer::Predicted;

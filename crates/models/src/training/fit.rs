@@ -4,7 +4,7 @@ use super::{EpochReport, Task, Trainer};
 use crate::Error;
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// When a training ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,10 +100,11 @@ impl<T: Task> Observer<T> for Curves {
     }
 }
 
-/// An observer that writes a checkpoint after every so many epochs, always to one place.
+/// An observer that writes a checkpoint after every so many epochs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoints {
-    /// The file.
+    /// The file, always the same one; unless the path holds `{epoch}`, which becomes the epoch's number. Then every
+    /// checkpoint stays, as [`Trainer::averaged`] needs them.
     pub path: PathBuf,
     /// The number of epochs between two writings, at least 1.
     pub every: usize,
@@ -113,7 +114,13 @@ impl<T: Task> Observer<T> for Checkpoints {
     fn observe(&mut self, trainer: &Trainer<T>, epoch: &Epoch) -> Result<(), Error> {
         argument::at_least_one("every", self.every)?;
         if epoch.number.is_multiple_of(self.every) {
-            trainer.save(&self.path)?;
+            match self.path.to_str() {
+                Some(path) => {
+                    let path = path.replace("{epoch}", &epoch.number.to_string());
+                    trainer.save(Path::new(&path))?;
+                }
+                None => trainer.save(&self.path)?,
+            }
         }
         Ok(())
     }

@@ -224,7 +224,7 @@ impl<E: Element> Translator<E> {
         Ok(searches.into_iter().map(best).collect())
     }
 
-    /// Encodes the sources, and gives the decoder that reads them, before the first token of their translations.
+    /// Encodes the sources, and returns a decoder that reads them and has written nothing yet.
     fn memory(
         &self,
         packed: &Packed<E>,

@@ -10,7 +10,7 @@ use crate::translators::{self, END, START, log_prob};
 use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::encoder::NormPlacement;
-use bochner_models::training::TrainingConfig;
+use bochner_models::training::{Checkpoints, Epoch, FitConfig, Goal, Observer, TrainingConfig};
 use bochner_models::translator::{Pair, Task, Trainer, Translation, Translator, TranslatorConfig};
 use bochner_nn::Parameters;
 use bochner_numerics::Seed;
@@ -177,7 +177,7 @@ fn a_resumed_training_ends_with_the_same_bits() {
 #[test]
 fn averages_of_checkpoints_are_means_of_their_parameters() {
     let directory = tempfile::tempdir().unwrap();
-    let paths = [0, 1].map(|epoch| directory.path().join(format!("{epoch}.safetensors")));
+    let paths = [1, 2].map(|epoch| directory.path().join(format!("{epoch}.safetensors")));
     let mut trainer = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
     let values = |model: &Translator<f32>| {
         let mut values = Vec::new();
@@ -188,11 +188,23 @@ fn averages_of_checkpoints_are_means_of_their_parameters() {
         });
         values
     };
-    let seen = paths.each_ref().map(|path| {
-        trainer.epoch().unwrap();
-        trainer.save(path).unwrap();
-        values(trainer.model())
-    });
+    let mut checkpoints = Checkpoints {
+        path: directory.path().join("{epoch}.safetensors"),
+        every: 1,
+    };
+    let mut seen = Vec::new();
+    let mut look = |trainer: &Trainer, _: &Epoch| {
+        seen.push(values(trainer.model()));
+        Ok(())
+    };
+    let fit = FitConfig {
+        epochs: 2,
+        patience: None,
+        goal: Goal::Lowest,
+    };
+    let measure = |trainer: &Trainer| Ok(trainer.epochs_done() as f64);
+    let observers: &mut [&mut dyn Observer<Task>] = &mut [&mut checkpoints, &mut look];
+    trainer.fit(&fit, measure, observers).unwrap();
     let mean = values(&trainer.averaged(&paths).unwrap());
     for ((mean, a), b) in mean.iter().zip(&seen[0]).zip(&seen[1]) {
         assert_eq!(*mean, ((f64::from(*a) + f64::from(*b)) / 2.0) as f32);

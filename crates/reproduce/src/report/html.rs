@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
 
-/// Numbers and names stay in one line, so that columns can be compared; a longer cell is a sentence, and is broken.
-const LONGEST_IN_A_LINE: usize = 40;
+/// Numbers and names stay in one line, so that columns can be compared. A longer cell is a sentence and is broken, and so is
+/// a verdict with its reason.
+const LONGEST_IN_A_LINE: usize = 32;
 
 pub(super) fn render(document: &Document) -> String {
     let title = escape(&document.title);
@@ -82,9 +83,12 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
         .map(|row| {
             let cells: String = row
                 .iter()
-                .map(|cell| match cell.chars().count() {
-                    ..=LONGEST_IN_A_LINE => wrapped("td", &inline(cell)),
-                    _ => format!("<td class=\"prose\">{}</td>", inline(cell)),
+                .map(|cell| {
+                    let is_long = cell.chars().count() > LONGEST_IN_A_LINE;
+                    match is_long || cell.contains(": ") {
+                        true => format!("<td class=\"prose\">{}</td>", inline(cell)),
+                        false => wrapped("td", &inline(cell)),
+                    }
                 })
                 .collect();
             wrapped("tr", &cells)

@@ -10,9 +10,9 @@ const WHAT: &str = "Mean over the sets of the model's mean differences ± the st
                     the sets. A positive d favours the model. It counts from two standard errors on.";
 
 /// What a difference of a measure is, for readers of its numbers.
-const MEASURES: &str = "d: the measure of the model less that of the other, or less the value asked for, unit by unit, \
-                        mean ± SE (SE'), and how many of the units have more, or reach the value. A positive d favours \
-                        the claim. SE' corrects for training rows that folds share.";
+const MEASURES: &str = "d is the model's measure minus the other's, or minus the value asked for: mean ± SE (SE') over \
+                        the units, then the number of units in which the model has more, or reaches the value. A \
+                        positive d favours the claim. SE' corrects for training rows that folds share.";
 
 /// The numbers that verdicts rest on, claim by claim. Nothing is written where they rest on single sets.
 pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {

@@ -45,8 +45,9 @@ pub fn pictures_of_traces(document: &mut Document, account: &Account<'_>) {
             document.figure(
                 format!("figure3-{}-{}", set.name, place.name()),
                 format!(
-                    "{}, first seed, every head: after the first epoch and after the last.",
-                    set.title
+                    "{}, {} attention, first seed, every head: after the first epoch and after the last.",
+                    set.title,
+                    place.name()
                 ),
                 pictures.collect(),
             );

@@ -1,4 +1,4 @@
-//! What another run has left beside its report, taken over.
+//! Imports rows and artefacts of another run.
 
 use super::{Artefacts, Row, Store, line};
 use crate::Error;

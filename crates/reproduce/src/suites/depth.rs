@@ -132,7 +132,7 @@ fn one_width_more(scale: Scale) -> Result<Finding, Error> {
     let time = Measure::shown("seconds of the first draw", seconds);
     let mut measures = vec![
         Measure::shown("rank, first draw", found.rank as f64).within(111.0, grid as f64 - 1.0),
-        // How long anything takes is not judged where the machine is anybody's.
+        // Times are not judged at scale smoke, which runs on any machine.
         match scale {
             Scale::Smoke => time,
             _ => time.at_most(TWO_MINUTES),

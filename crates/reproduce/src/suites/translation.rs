@@ -40,7 +40,7 @@ const EPOCHS_OF_A_NORM: usize = 2;
 const FIRST: (f64, f64) = (0.3, 2e-3);
 const AGAIN: [(f64, f64); 3] = [(0.2, 2e-3), (0.1, 2e-3), (0.1, 1e-3)];
 
-/// The share of tokens that the Transformer must write in their place in the task that can be learnt to the last one.
+/// The share of tokens that the Transformer must get right in the reverse task, which can be learnt completely.
 const TO_THE_LAST: f64 = 0.99;
 
 const REVERSAL: Reversal = Reversal {

@@ -94,7 +94,7 @@ pub(crate) struct Corpus {
 /// The measure of how much heads differ: the mean Jensen-Shannon divergence between the rows of two heads.
 pub const DIVERSITY: &str = "diversity";
 
-/// The mean standard deviation of a weight over the heads.
+/// How much heads differ, in another measure: the standard deviation of a weight over the heads, summed over the words.
 pub const SPREAD: &str = "spread";
 
 impl Corpus {

@@ -55,7 +55,7 @@ pub struct Learned {
 pub struct Merge {
     /// How often the pair occurred.
     pub frequency: u64,
-    /// How many pairs occurred as often, the merged one included.
+    /// The number of pairs tied for this frequency, the merged one included.
     pub ties: usize,
 }
 

@@ -17,8 +17,8 @@ pub struct Measured {
     pub model: String,
     /// What has less of it then.
     pub other: String,
-    /// What the other has less what the model has, unit by unit: the mean is negative, and a unit is won, where the model
-    /// has more. A unit that reaches a value that is asked for is won as well.
+    /// The other model's value minus this model's, unit by unit: negative where this model has more, which counts as a
+    /// win. So does a unit that reaches the value that is asked for.
     pub paired: Paired,
 }
 
