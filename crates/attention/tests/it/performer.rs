@@ -2,11 +2,11 @@
 
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Coupling, Decoder, DecoderSize, Form, Mask, Mechanism, Pass, Performer,
+    Cotangents, Coupling, Decoder, DecoderSize, Form, Mask, Mechanism, Norms, Pass, Performer,
     RandomFeatureMap, Redraw, Softmax, Streams,
 };
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
-use ndarray::{Array1, Array4, Axis, s};
+use ndarray::{Array1, Array4, Axis, concatenate, s};
 
 const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Positive,
@@ -210,6 +210,54 @@ fn both_forms_have_the_same_gradients_over_several_parts() {
     }
 }
 
+/// Values and cotangents so large that they are divided before they are multiplied, in the forward pass, in the backward
+/// pass or in both: a gradient is linear in either.
+#[test]
+fn powers_of_two_of_values_and_cotangents_come_out_of_gradients() {
+    let penalty = Array1::zeros(1);
+    let masks = [Mask::none(), Mask::none().with_causality()];
+    let forms = [Form::LinearTime, Form::Quadratic];
+    for (length, mask) in [40, 700]
+        .iter()
+        .flat_map(|n| masks.each_ref().map(|mask| (*n, mask)))
+    {
+        let [q, k, v, cotangent] =
+            ["q", "k", "v", "cotangent"].map(|name| random::<f32>([1, 1, length, 3], 1.0, name));
+        for (map, form) in MAPS
+            .into_iter()
+            .flat_map(|map| forms.map(|form| (map, form)))
+        {
+            let gradients = |[of_values, of_cotangents]: [i32; 2]| {
+                let power = |power: i32| 2.0_f32.powi(power);
+                let v = &v * power(of_values);
+                let cotangent = &cotangent * power(of_cotangents);
+                let mechanism: &dyn Mechanism<f32> = &of(map, 8, form);
+                let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
+                let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
+                let cotangents = Cotangents {
+                    output: cotangent.view(),
+                    penalty: penalty.view(),
+                };
+                let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
+                let [q, k, v] = <[_; 3]>::try_from(pulled.unwrap().streams).unwrap();
+                let both = |x: Array4<f32>| x * power(-of_values) * power(-of_cotangents);
+                [both(q), both(k), v * power(-of_cotangents)]
+            };
+            let want = gradients([0, 0]);
+            for powers in [[0, 100], [115, -110], [115, -20], [60, 40]] {
+                for (got, want) in gradients(powers).iter().zip(&want) {
+                    let bound = Tolerance::gradients::<f32>().bound(want.iter().map(|&x| x.into()));
+                    let off = (got - want).fold(0.0, |most: f32, off| most.max(off.abs()));
+                    assert!(
+                        f64::from(off) <= bound && got.iter().all(|x| x.is_finite()),
+                        "{map:?}, {form:?}, {mask:?}, {powers:?}: {off:e} exceeds {bound:e}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn draws_follow_seed_and_step() {
     let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([1, 2, 6, 4], 1.0, name));
@@ -223,6 +271,8 @@ fn draws_follow_seed_and_step() {
     };
     assert_ne!(other(|own| own.seed = Seed::new(9)), want);
     assert_ne!(other(|own| own.coupling = Coupling::Simplex), want);
+    assert_ne!(other(|own| own.norms = Norms::Root), want);
+    assert_ne!(other(|own| own.points = 200), want);
     assert_eq!(other(|own| own.step = 1_000_000), want);
     assert_eq!(Mechanism::<f64>::at_step(&usual, 7), None);
     let redrawn = Performer {
@@ -237,4 +287,14 @@ fn draws_follow_seed_and_step() {
         own == want
     };
     assert_eq!([0, 2, 3, 5, 6].map(at), [true, true, false, false, false]);
+}
+
+#[test]
+fn each_head_draws_its_own_frequencies() {
+    let [q, k, v] = ["q", "k", "v"].map(|name| {
+        let one = random::<f64>([1, 1, 6, 4], 1.0, name);
+        concatenate![Axis(1), one, one]
+    });
+    let got = output(&Performer::default(), [&q, &k, &v], &Mask::none());
+    assert_ne!(got.slice(s![.., 0, .., ..]), got.slice(s![.., 1, .., ..]));
 }

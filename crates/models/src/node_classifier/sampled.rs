@@ -169,10 +169,10 @@ impl Task {
 mod tests {
     use super::super::task::tests::rings;
     use super::super::trainer::Trainer;
-    use super::super::trainer::tests::{learning, trainer_with};
+    use super::super::trainer::tests::{config, learning, trainer_with};
     use super::*;
     use crate::assessment::array;
-    use crate::training::of_seed;
+    use crate::training::{TrainingConfig, of_seed};
     use dfdx::tensor::NoneTape;
 
     const ATTENTION: [&str; 3] = ["classic", "direct", "mikan"];
@@ -275,6 +275,23 @@ mod tests {
             assert!(seen.error < 0.2, "{name}: {seen:?}");
             assert!(seen.cross_entropy < 0.9 * first.error, "{name}");
         }
+    }
+
+    /// The four training nodes share their samples' divergences out, whatever the number of batches in a step.
+    #[test]
+    fn divergences_of_accumulated_samples_are_summed() {
+        let training = TrainingConfig {
+            accumulate: number(4),
+            ..TrainingConfig::default()
+        };
+        let task = rings(24).sampled(sampling(1));
+        let config = config("mikan", 0.0);
+        let mut trainer = Trainer::new(&config, &training, task, Seed::new(5)).unwrap();
+        let report = trainer.epoch().unwrap();
+        assert_eq!(trainer.steps_done(), 1);
+        let parts = report.error + report.penalty;
+        assert!((report.loss - parts).abs() < 1e-5 * parts, "{report:?}");
+        assert!(report.penalty > 1e-3 * parts, "{report:?}");
     }
 
     #[test]

@@ -216,7 +216,7 @@ pub(super) mod tests {
         }
     }
 
-    fn config(name: &str, dropout: f64) -> NodeClassifierConfig {
+    pub(crate) fn config(name: &str, dropout: f64) -> NodeClassifierConfig {
         NodeClassifierConfig {
             inputs: 6,
             classes: 2,

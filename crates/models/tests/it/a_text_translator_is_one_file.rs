@@ -69,8 +69,12 @@ fn pairs_are_of_lines() {
 }
 
 fn trained(attention: Variant) -> TextTranslator {
-    let mut trainer = trainer(attention);
-    for _ in 0..7 {
+    after(7, trainer(attention))
+}
+
+/// The translator of a trainer after so many more epochs.
+fn after(epochs: usize, mut trainer: Trainer) -> TextTranslator {
+    for _ in 0..epochs {
         trainer.epoch().unwrap();
     }
     trainer.text_translator(subwords(8)).unwrap()
@@ -189,7 +193,7 @@ fn translations_are_detokenised_if_wished() {
 
 #[test]
 fn lines_keep_their_places_whatever_becomes_of_the_others() {
-    let translator = trained(softmax());
+    let translator = after(60, trainer(softmax()));
     let long = ["der hund"; LONGEST].join(" ");
     let found = translator
         .translate_all(["der hund", &long, "", "  ", "ein hase"])
@@ -203,14 +207,36 @@ fn lines_keep_their_places_whatever_becomes_of_the_others() {
         })
     ));
     assert_eq!([empty.unwrap(), blank.unwrap()], ["", ""]);
+    let (first, last) = (first.unwrap(), last.unwrap());
+    assert_ne!(first, last);
     for (found, line) in [(first, "der hund"), (last, "ein hase")] {
-        assert_eq!(found.unwrap(), translator.translate(line).unwrap());
+        assert_eq!(found, translator.translate(line).unwrap());
     }
     assert!(matches!(
         translator.translate(&long),
         Err(Error::TooLong { .. })
     ));
     assert!(translator.translate_all([]).unwrap().is_empty());
+}
+
+/// The only token that a translation may have is its end.
+#[test]
+fn the_settings_of_the_search_are_obeyed() {
+    let translator = after(60, trainer(softmax()));
+    assert_ne!(translator.translate("ein hase").unwrap(), "");
+    let search = BeamConfig {
+        max_length: 1,
+        ..translator.search().clone()
+    };
+    let short = translator.with_search(search).unwrap();
+    assert_eq!(short.translate("ein hase").unwrap(), "");
+}
+
+#[test]
+fn the_trainer_gives_its_own_seed_away() {
+    let trainer = trainer(softmax());
+    let translator = trainer.text_translator(subwords(8)).unwrap();
+    assert_eq!(translator.seed(), trainer.evaluation_seed());
 }
 
 /// No search of this model finds a probability.

@@ -7,7 +7,7 @@ mod searches;
 mod training;
 
 use crate::translators::{self, END, START, log_prob};
-use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
+use bochner_attention::{IkanDirect, Mikan, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::encoder::NormPlacement;
 use bochner_models::training::{Checkpoints, Epoch, FitConfig, Goal, Observer, TrainingConfig};
@@ -111,10 +111,15 @@ fn it_learns_to_reverse() {
 
 #[test]
 fn token_by_token_is_the_whole_pass() {
-    let softmax_or_ikan = [softmax(), [(); 3].map(|()| ikan())];
+    let [drawing, itself, memory] = [Mikan::default().into(), ikan(), softmax()[0].clone()];
+    let mechanisms = [
+        softmax(),
+        [(); 3].map(|()| ikan()),
+        [drawing, itself, memory],
+    ];
     let placed =
         |of: [Variant; 3]| [NormPlacement::Pre, NormPlacement::Post].map(|norm| (of.clone(), norm));
-    for (of, norm) in softmax_or_ikan.into_iter().flat_map(placed) {
+    for (of, norm) in mechanisms.into_iter().flat_map(placed) {
         let mut config = config(of, 16);
         config.encoder.layer.norm = norm;
         let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3));

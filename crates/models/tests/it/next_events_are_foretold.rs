@@ -1,14 +1,14 @@
 //! A model of next events: no logits rest on what comes later or on the filling, times tell what the order does not, all
 //! parameters are learnt, training resumes with the same bits, and what does not fit is named.
 
-use bochner_attention::{Cat, Pass, Softmax, Variant};
+use bochner_attention::{Cat, Copula, Mikan, Pass, Posterior, Softmax, Variant};
 use bochner_datasets::Echoes;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::next_event::{
     Events, NextEvent, NextEventConfig, Task, TimeSense, Trainer, TrainingConfig,
 };
 use bochner_nn::Parameters;
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, standard_normal};
 use bochner_text::BatchConfig;
 use dfdx::prelude::*;
 use ndarray::{Array2, array};
@@ -108,10 +108,6 @@ fn sequences(count: usize) -> Vec<Events> {
 }
 
 fn trainer(time: &[TimeSense], sequences: Vec<Events>) -> Trainer {
-    trainer_in_parts(time, sequences, 1)
-}
-
-fn trainer_in_parts(time: &[TimeSense], sequences: Vec<Events>, parts: usize) -> Trainer {
     let batches = BatchConfig {
         sentences: Some(16),
         ..BatchConfig::default()
@@ -119,7 +115,6 @@ fn trainer_in_parts(time: &[TimeSense], sequences: Vec<Events>, parts: usize) ->
     let training = TrainingConfig {
         learning_rate: 5e-3,
         clip_norm: Some(1.0),
-        parts: NonZeroUsize::new(parts).unwrap(),
         ..TrainingConfig::default()
     };
     let task = Task::new(sequences, batches).unwrap();
@@ -173,21 +168,63 @@ fn every_parameter_is_learnt_and_training_resumes_with_the_same_bits() {
     assert_eq!(values(&whole), values(&resumed));
 }
 
-/// Sequences of different lengths: what a part weighs is its share of the events, not of the sequences.
+/// Batches and their parts count by their events, of which sequences of another length have another number. A divergence
+/// is summed over a step.
 #[test]
-fn a_batch_in_parts_is_the_batch() {
-    let mut uneven = sequences(32);
-    for (own, events) in uneven.iter_mut().zip((2..20).cycle()) {
-        own.kinds.truncate(events);
-        own.times.truncate(events);
+fn accumulated_batches_and_parts_are_one() {
+    let mut drawn = sequences(20);
+    for (i, own) in drawn.iter_mut().enumerate() {
+        own.kinds.truncate(2 + i);
+        own.times.truncate(2 + i);
     }
-    let [whole, in_parts] = [1, 3].map(|parts| {
-        let mut trainer = trainer_in_parts(&[BOCHNER], uneven.clone(), parts);
-        let reports = [(); 2].map(|()| trainer.epoch().unwrap());
-        reports.map(|report| [report.loss, report.error, report.gradient_norm])
-    });
-    for (one, other) in whole.as_flattened().iter().zip(in_parts.as_flattened()) {
-        assert!((one - other).abs() < 1e-4 * one, "{one} and {other}");
+    let diverging = Mikan {
+        posterior: Posterior::Unconditional,
+        copula: Copula::Independent,
+        points: 4,
+        beta: 1e3,
+        ..Default::default()
+    };
+    let diverging = config(diverging.into(), &[BOCHNER]);
+    for (config, gradients, bound) in [(softmax(&[BOCHNER]), true, 1e-4), (diverging, false, 1e-2)]
+    {
+        // At the initial values there is no divergence.
+        let mut model = NextEvent::try_new(&Cpu::default(), &config, Seed::new(4)).unwrap();
+        let mut stream = Seed::new(5).stream("parameters");
+        model.for_each_mut("", &mut |_, parameter| {
+            let mut values = Vec::new();
+            parameter.read_into(&mut values);
+            let moved = |x: &mut f32| *x += 0.3 * standard_normal::<f32>(&mut stream);
+            values.iter_mut().for_each(moved);
+            parameter.write(&values);
+        });
+        let step = |[accumulate, parts, batch]: [usize; 3]| {
+            let batches = BatchConfig {
+                sentences: Some(batch),
+                ..BatchConfig::default()
+            };
+            let training = TrainingConfig {
+                clip_norm: Some(1.0),
+                accumulate: NonZeroUsize::new(accumulate).unwrap(),
+                parts: NonZeroUsize::new(parts).unwrap(),
+                ..TrainingConfig::default()
+            };
+            let task = Task::new(drawn.clone(), batches).unwrap();
+            let seed = Seed::new(4);
+            let mut trainer = Trainer::from_model(&model, &config, &training, task, seed).unwrap();
+            let report = trainer.epoch().unwrap();
+            assert_eq!(trainer.steps_done(), 1);
+            report
+        };
+        let one = step([1, 1, 20]);
+        assert!(gradients || one.loss > 100.0 * one.error, "{one:?}");
+        for sizes in [[3, 1, 7], [1, 3, 20], [2, 4, 10]] {
+            let several = step(sizes);
+            let norms = (several.gradient_norm, one.gradient_norm);
+            let losses = (several.loss, one.loss);
+            for (several, one) in [losses].into_iter().chain(gradients.then_some(norms)) {
+                assert!((several - one).abs() < bound * one, "{several} and {one}");
+            }
+        }
     }
 }
 

@@ -232,6 +232,10 @@ fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() 
         schedule: Schedule::Halving { every: 10 },
         ..training()
     };
+    let in_parts = TrainingConfig {
+        parts: NonZeroUsize::new(2).unwrap(),
+        ..training()
+    };
     // The sentences by the numbers that another vocabulary gives their words.
     let renumbered = |words: Vec<usize>| words.into_iter().map(|word| 10 - word).collect();
     let renumbered = sentences().into_iter().map(renumbered).collect();
@@ -246,6 +250,7 @@ fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() 
         (renumbered, "task is \""),
         (trainer_of(&training(), 9, 0.1), "task is \""),
         (trainer_of(&halving, 8, 0.1), "schedule"),
+        (trainer_of(&in_parts, 8, 0.1), "parts"),
         (trainer_of(&training(), 8, 0.2), "dropout"),
     ] {
         let before = logits(&other);
@@ -297,6 +302,25 @@ fn words_are_dropped_in_training_alone() {
     for wrong in [-0.1, 1.0, f64::NAN] {
         assert!(task(60).with_word_dropout(wrong).is_err());
     }
+}
+
+/// One batch of one sentence, many times, which no step changes.
+#[test]
+fn other_words_are_dropped_in_every_pass() {
+    let training = TrainingConfig {
+        learning_rate: f64::MIN_POSITIVE,
+        ..training()
+    };
+    let apart = |rate| {
+        let sentences = vec![vec![2, 3, 4, 5, 6]; 20];
+        let task = Task::new(sentences, vec![1; 20], BatchConfig::default()).unwrap();
+        let task = task.with_word_dropout(rate).unwrap();
+        let config = config(Softmax::default().into(), 0.0);
+        let mut trainer = Trainer::new(&config, &training, task, Seed::new(3)).unwrap();
+        let [one, other] = [(); 2].map(|()| trainer.epoch().unwrap().error);
+        (one - other).abs()
+    };
+    assert!(apart(0.0) < 1e-6 && apart(0.5) > 1e-4);
 }
 
 #[test]

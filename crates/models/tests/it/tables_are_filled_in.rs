@@ -12,6 +12,7 @@ use bochner_numerics::{Seed, relative_error, standard_normal};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
 use ndarray::{Array2, Array4, ArrayView1, Axis, arr2};
+use std::num::NonZeroUsize;
 
 const COLUMNS: [Column; 3] = [Column::Number, Column::Class(3), Column::Number];
 
@@ -294,6 +295,33 @@ fn a_penalty_is_that_of_a_table() {
     };
     let (few, many) = (penalty(3), penalty(30));
     assert!(few > 0.0 && (many / few - 1.0).abs() < 0.5, "{few} {many}");
+}
+
+/// A step of three tables shares a table's divergence out over all three of them.
+#[test]
+fn divergences_of_accumulated_tables_are_summed() {
+    let mikan = Mikan {
+        points: 4,
+        beta: 1e3,
+        ..Default::default()
+    };
+    let config = NptConfig {
+        attention: Some(mikan.into()),
+        ..config()
+    };
+    let example = |rows| Example::new(table(rows), vec![([2, 2], 0.5)]).unwrap();
+    let task = Task::new([6, 7, 8].map(example).to_vec(), Masking::NONE).unwrap();
+    let training = TrainingConfig {
+        accumulate: NonZeroUsize::new(3).unwrap(),
+        ..TrainingConfig::default()
+    };
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(4)).unwrap();
+    let report = trainer.epoch().unwrap();
+    assert_eq!(trainer.steps_done(), 1);
+    // The mean over the tables, which are the examples.
+    let parts = report.error + report.penalty;
+    assert!(report.penalty > report.error, "{report:?}");
+    assert!((report.loss - parts).abs() < 1e-5 * parts, "{report:?}");
 }
 
 #[test]

@@ -185,6 +185,15 @@ fn wrong_settings_and_numbers_are_refused() {
     refused(with(&Tokens { start: 1, ..TOKENS }, &good, -1.0), "end");
     refused(with(&TOKENS, &good, f32::NAN), "log_probs");
     refused(with(&TOKENS, &good, f32::INFINITY), "log_probs");
+    for at in 0..TOKENS.vocabulary {
+        let step = |_: &[Live], log_probs: &mut [f32]| {
+            log_probs.fill(-1.0);
+            log_probs[at] = f32::NAN;
+            Ok::<(), Error>(())
+        };
+        let error = beam_search(&TOKENS, &good, step).unwrap_err().to_string();
+        assert!(error.contains(&format!("[0, {at}]")), "{error}");
+    }
     // A model that can say nothing finds nothing.
     let none = with(&TOKENS, &good, f32::NEG_INFINITY).unwrap();
     assert_eq!((none.hypotheses.len(), none.steps), (0, 1));
@@ -234,6 +243,35 @@ fn one_hypothesis_is_greedy_where_the_search_stops_at_its_end_alone() {
         (&bound.hypotheses[0].tokens[..], bound.steps),
         (&[2, 2, 2, 1][..], 4)
     );
+}
+
+#[test]
+fn a_score_is_what_its_formula_says() {
+    let config = config(2, 2.0, Stop::Count);
+    assert_eq!(config.score(-8.0, 1), -8.0);
+    assert_eq!(config.score(-8.0, 7), -2.0);
+}
+
+/// The end is the second of the first two tokens, between which there is nothing to choose in the end.
+#[test]
+fn ends_count_among_the_first_alone_and_equal_ones_in_their_order() {
+    let step = |live: &[Live], log_probs: &mut [f64]| {
+        log_probs.fill(f64::NEG_INFINITY);
+        for (live, row) in live.iter().zip(log_probs.chunks_mut(TOKENS.vocabulary)) {
+            match live.tokens.len() {
+                1 => [row[1], row[2]] = [-0.8, -0.6],
+                _ => row[1] = -0.2,
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    let found = |beam| {
+        let found = beam_search(&TOKENS, &config(beam, 0.0, Stop::Count), step).unwrap();
+        let tokens = found.hypotheses.into_iter().map(|found| found.tokens);
+        tokens.collect::<Vec<_>>()
+    };
+    assert_eq!(found(1), [vec![2, 1]]);
+    assert_eq!(found(2), [vec![1], vec![2, 1]]);
 }
 
 #[test]

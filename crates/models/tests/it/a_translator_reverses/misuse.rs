@@ -1,7 +1,7 @@
 //! What a translator and its trainer refuse, and what is kept all the same.
 
 use super::*;
-use bochner_attention::Mikan;
+use bochner_attention::{Copula, Mikan, Posterior};
 
 #[test]
 fn what_does_not_fit_is_refused() {
@@ -15,6 +15,17 @@ fn what_does_not_fit_is_refused() {
         of(softmax_alone(), primal(), softmax_alone()),
         Err(Error::Attention(_))
     ));
+    let unconditional = Mikan {
+        posterior: Posterior::Unconditional,
+        copula: Copula::Independent,
+        ..Mikan::default()
+    };
+    let unlike = of(primal(), unconditional.into(), softmax_alone());
+    let unlike = unlike.map(|_| ()).unwrap_err().to_string();
+    assert!(
+        unlike.contains("penalties are of different kinds"),
+        "{unlike}"
+    );
 
     let with = |change: fn(&mut TranslatorConfig), pairs: Vec<Pair>| {
         let mut config = config(softmax(), 8);

@@ -13,6 +13,22 @@ fn sources(count: usize) -> Vec<Vec<usize>> {
     pairs.map(|pair| pair.source).collect()
 }
 
+/// A model whose translations may end at each place.
+fn ending(of: [Variant; 3]) -> Translator<f64> {
+    let mut model = model(of);
+    model.for_each_mut("", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        match name {
+            "decoder.norm.beta" => values[0] = 4.0,
+            "embedding.weight" => values[END * 16] = 0.75,
+            _ => return,
+        }
+        parameter.write(&values);
+    });
+    model
+}
+
 /// No theorem, but a wider beam that is worse often enough to meet one of these sentences would be wrong.
 #[test]
 fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
@@ -32,17 +48,7 @@ fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
 /// place, and the longest translations are favoured.
 #[test]
 fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
-    let (mut model, mut better) = (model(softmax()), 0);
-    model.for_each_mut("", &mut |name, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
-        match name {
-            "decoder.norm.beta" => values[0] = 4.0,
-            "embedding.weight" => values[END * 16] = 0.75,
-            _ => return,
-        }
-        parameter.write(&values);
-    });
+    let (model, mut better) = (ending(softmax()), 0);
     for source in sources(20) {
         let [greedy, bound] = [Stop::Count, Stop::Bound].map(|stop| {
             let search = BeamConfig {
@@ -118,6 +124,32 @@ fn threads_change_no_bit_of_a_translation() {
             assert!(one.iter().any(|found| !found.tokens.is_empty()));
             for threads in [2, 3] {
                 assert_eq!(on(threads), one, "{threads} threads, beam {width}");
+            }
+        }
+    }
+}
+
+/// A mechanism draws for a sentence's place in its batch: what becomes of one sentence at all places tells where the
+/// next batch begins, and that no place had to be translated alone.
+#[test]
+fn at_most_32_sentences_and_160_hypotheses_go_together() {
+    let [_, itself, memory] = softmax();
+    let model = ending([Mikan::default().into(), itself, memory]);
+    for (width, count, first) in [(1, 33, 17), (5, 33, 17), (8, 21, 11)] {
+        let found = model.translate(&vec![vec![4, 9, 6]; count], &beam(width), PASS);
+        let found: Vec<_> = found.unwrap().into_iter().map(Result::unwrap).collect();
+        println!(
+            "{:?}",
+            found
+                .iter()
+                .map(|found| found.tokens.len())
+                .collect::<Vec<_>>()
+        );
+        let log_probs: Vec<f64> = found.iter().map(|found| found.log_prob).collect();
+        for (i, a) in log_probs.iter().enumerate() {
+            for (j, b) in log_probs.iter().enumerate() {
+                let alike = (a - b).abs() < 1e-9;
+                assert_eq!(alike, i % first == j % first, "{i} and {j}, beam {width}");
             }
         }
     }

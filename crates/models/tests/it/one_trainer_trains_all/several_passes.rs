@@ -1,11 +1,17 @@
 //! Steps of several passes: accumulated batches, and batches in parts that are computed side by side.
 
 use super::*;
+use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};
 use bochner_models::classifier::TextClassifier;
+use bochner_models::datapoints::{self, Between, Column, Example, Masking, NptConfig, Table};
+use bochner_models::node_classifier::{self, Architecture, NodeClassifierConfig, Sampling};
 use bochner_models::regressor::{self, RegressorConfig};
 use bochner_models::training::{self, Objective};
 use dfdx::tensor::{Cpu, Gradients};
+use dfdx::tensor_ops::TryMul;
 use ndarray::{Array1, Array2};
+use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
@@ -58,6 +64,7 @@ fn a_batch_in_parts_is_the_batch() {
             for (part, whole) in [
                 (part.loss, whole.loss),
                 (part.error, whole.error),
+                (part.squared_error, whole.squared_error),
                 (part.gradient_norm, whole.gradient_norm),
             ] {
                 assert!(
@@ -133,29 +140,103 @@ fn threads_change_nothing() {
     }
 }
 
-#[test]
-fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
-    let (x, y) = (Array2::zeros((4, 1)), Array1::zeros(4));
-    let task = regressor::Task::new(x, y, vec![0, 1, 2, 3]).unwrap();
+/// The error of a training in parts of what is read together.
+fn refused_in_parts<T: training::Task>(config: &T::Config, task: T) {
     let training = TrainingConfig {
         parts: NonZeroUsize::new(2).unwrap(),
         ..training()
     };
-    let config = RegressorConfig::new(1, Softmax::default().into());
-    let got = regressor::Trainer::new(&config, &training, task, Seed::new(1));
+    let got = training::Trainer::new(config, &training, task, Seed::new(1));
     match got.map(|_| ()) {
         Err(Error::Argument(error @ ArgumentError::OutOfRange { .. })) => assert_eq!(
             error.to_string(),
             "`parts` is 2, but must be 1 for a model that reads all examples together"
         ),
-        other => panic!("{other:?}"),
+        other => panic!("{}: {other:?}", T::MODEL),
     }
 }
 
-/// Sentences of which one forward pass is refused.
+#[test]
+fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
+    let (x, y) = (Array2::zeros((4, 1)), Array1::zeros(4));
+    let rows = regressor::Task::new(x, y, vec![0, 1, 2, 3]).unwrap();
+    let config = RegressorConfig::new(1, Softmax::default().into());
+    refused_in_parts(&config, rows);
+
+    let columns = vec![Column::Number];
+    let table = Table::new(
+        columns.clone(),
+        Array2::zeros((2, 1)),
+        Array2::from_shape_fn((2, 1), |(i, _)| i == 0),
+    );
+    let example = Example::new(table.unwrap(), vec![([1, 0], 0.5)]).unwrap();
+    let tables = datapoints::Task::new(vec![example], Masking::NONE).unwrap();
+    let config = NptConfig {
+        columns,
+        width: 4,
+        heads: 2,
+        blocks: vec![Between::Datapoints],
+        attention: None,
+        normalised: Default::default(),
+        dropout: 0.0,
+        epsilon: 1e-12,
+    };
+    refused_in_parts(&config, tables);
+
+    let graph = Graph::from_edges(2, [(0, 0), (1, 1), (0, 1)]).unwrap();
+    let features = SparseFeatures::from_dense(Array2::ones((2, 1)).view()).unwrap();
+    let labels = vec![Some(0), Some(1)];
+    let whole = node_classifier::Task::new(graph, features, labels, 2, vec![0, 1]).unwrap();
+    let sampled = whole.clone().sampled(Sampling {
+        batch: NonZeroUsize::new(2).unwrap(),
+        fan_outs: [FanOut::All; 2],
+    });
+    let config = NodeClassifierConfig {
+        inputs: 1,
+        classes: 2,
+        architecture: Architecture::attention(AttentionKind::Classic),
+        dropout: 0.0,
+    };
+    for nodes in [whole, sampled] {
+        refused_in_parts(&config, nodes);
+    }
+}
+
+/// What is wrong with one pass.
+#[derive(Clone, Copy)]
+enum Wrong {
+    /// The model refuses it.
+    Refused,
+    /// Its objective is no number.
+    Nan,
+}
+
+/// Sentences of which one pass goes wrong, and the seeds of all passes.
 struct Failing {
     sentences: Task,
+    wrong: Wrong,
     left: AtomicUsize,
+    seeds: Mutex<Vec<Seed>>,
+}
+
+impl Failing {
+    /// Sentences of which one pass goes wrong after so many.
+    fn after(passes: usize, wrong: Wrong) -> Self {
+        Self {
+            sentences: task(11),
+            wrong,
+            left: AtomicUsize::new(passes),
+            seeds: Mutex::default(),
+        }
+    }
+
+    /// Whether this is the pass that goes wrong by being like this.
+    fn goes(&self, wrong: Wrong) -> bool {
+        matches!(
+            (self.wrong, wrong),
+            (Wrong::Refused, Wrong::Refused) | (Wrong::Nan, Wrong::Nan)
+        ) && self.left.fetch_sub(1, Ordering::SeqCst) == 0
+    }
 }
 
 impl training::Task for Failing {
@@ -193,13 +274,14 @@ impl training::Task for Failing {
         gradients: Gradients<f32, Cpu>,
         seed: Seed,
     ) -> Result<Self::Output, Error> {
-        match self.left.fetch_sub(1, Ordering::SeqCst) {
-            0 => Err(ArgumentError::Empty {
+        self.seeds.lock().unwrap().push(seed);
+        match self.goes(Wrong::Refused) {
+            true => Err(ArgumentError::Empty {
                 name: "pass".into(),
                 shape: vec![0],
             }
             .into()),
-            _ => self.sentences.forward(model, batch, gradients, seed),
+            false => self.sentences.forward(model, batch, gradients, seed),
         }
     }
 
@@ -210,7 +292,11 @@ impl training::Task for Failing {
         output: Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        self.sentences.objective(model, batch, output, part)
+        let mut objective = self.sentences.objective(model, batch, output, part)?;
+        if self.goes(Wrong::Nan) {
+            objective.loss = objective.loss.try_mul(f32::NAN).unwrap();
+        }
+        Ok(objective)
     }
 }
 
@@ -218,17 +304,17 @@ impl training::Task for Failing {
 #[test]
 fn a_step_that_fails_leaves_no_gradients_to_the_next() {
     let config = config(Softmax::default().into(), 0.0);
-    for parts in [1, 3] {
+    for (parts, wrong) in [1, 3]
+        .map(|parts| [(parts, Wrong::Refused), (parts, Wrong::Nan)])
+        .concat()
+    {
         let settings = TrainingConfig {
             accumulate: NonZeroUsize::new(6).unwrap(),
             parts: NonZeroUsize::new(parts).unwrap(),
             ..super::training()
         };
         let norm_after = |failing: usize| {
-            let task = Failing {
-                sentences: task(11),
-                left: AtomicUsize::new(failing),
-            };
+            let task = Failing::after(failing, wrong);
             let mut trainer =
                 training::Trainer::new(&config, &settings, task, Seed::new(3)).unwrap();
             if failing < 18 {
@@ -246,4 +332,23 @@ fn a_step_that_fails_leaves_no_gradients_to_the_next() {
             );
         }
     }
+}
+
+/// Passes of one seed would drop the same.
+#[test]
+fn every_pass_draws_from_a_seed_of_its_own() {
+    let config = config(Softmax::default().into(), 0.1);
+    let settings = TrainingConfig {
+        accumulate: NonZeroUsize::new(2).unwrap(),
+        parts: NonZeroUsize::new(3).unwrap(),
+        ..super::training()
+    };
+    let task = Failing::after(usize::MAX, Wrong::Refused);
+    let mut trainer = training::Trainer::new(&config, &settings, task, Seed::new(3)).unwrap();
+    for _ in 0..2 {
+        trainer.epoch().unwrap();
+    }
+    let seeds = trainer.task().seeds.lock().unwrap();
+    let distinct: HashSet<Seed> = seeds.iter().copied().collect();
+    assert_eq!([seeds.len(), distinct.len()], [36, 36]);
 }
