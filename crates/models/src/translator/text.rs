@@ -130,7 +130,7 @@ impl TextTranslator {
         Ok(Self { search, ..self })
     }
 
-    /// The translator whose translations are [detokenised](detokenise) by the rules of a language; `None`, as it is
+    /// The translator whose translations are [detokenised](detokenise()) by the rules of a language; `None`, as it is
     /// made, leaves them in the form of the training.
     pub fn with_detokenisation(self, language: Option<Language>) -> Self {
         Self {
