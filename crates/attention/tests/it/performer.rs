@@ -6,7 +6,7 @@ use bochner_attention::{
     RandomFeatureMap, Redraw, Softmax, Streams,
 };
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
-use ndarray::{Array1, Array4, Axis, concatenate, s};
+use ndarray::{Array1, Array4, Axis, ScalarOperand, concatenate, s};
 
 const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Positive,
@@ -211,17 +211,17 @@ fn both_forms_have_the_same_gradients_over_several_parts() {
 }
 
 /// Compares the gradients of values and cotangents, in linear time and by pairs, with those of multiples by powers of two.
-fn powers_come_out(
-    [q, k, v, cotangent]: [&Array4<f32>; 4],
+fn powers_come_out<T: Real + ScalarOperand>(
+    [q, k, v, cotangent]: [&Array4<T>; 4],
     (map, mask): (RandomFeatureMap, &Mask),
     powers: &[[i32; 2]],
 ) {
     let penalty = Array1::zeros(1);
     for form in [Form::LinearTime, Form::Quadratic] {
         let gradients = |[of_values, of_cotangents]: [i32; 2]| {
-            let power = |power: i32| 2.0_f32.powi(power);
+            let power = |power: i32| T::of(2.0_f64.powi(power));
             let (v, cotangent) = (v * power(of_values), cotangent * power(of_cotangents));
-            let mechanism: &dyn Mechanism<f32> = &of(map, 8, form);
+            let mechanism: &dyn Mechanism<T> = &of(map, 8, form);
             let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
             let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
             let cotangents = Cotangents {
@@ -230,14 +230,14 @@ fn powers_come_out(
             };
             let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
             let [q, k, v] = <[_; 3]>::try_from(pulled.unwrap().streams).unwrap();
-            let over = |x: Array4<f32>, by: i32| x.mapv(|x| f64::from(x) * 2.0_f64.powi(-by));
+            let over = |x: Array4<T>, by: i32| x.mapv(|x| x.as_f64() * 2.0_f64.powi(-by));
             let both = of_values + of_cotangents;
             [over(q, both), over(k, both), over(v, of_cotangents)]
         };
         let want = gradients([0, 0]);
         for &powers in powers {
             for (got, want) in gradients(powers).iter().zip(&want) {
-                let bound = Tolerance::gradients::<f32>().bound(want.iter().copied());
+                let bound = Tolerance::gradients::<T>().bound(want.iter().copied());
                 let is_close = |(got, want): (&f64, &f64)| (got - want).abs() <= bound;
                 assert!(
                     got.iter().zip(want).all(is_close),
@@ -262,6 +262,48 @@ fn powers_of_two_of_values_and_cotangents_come_out_of_gradients() {
             let powers = [[0, 100], [115, -110], [115, -20], [60, 40]];
             powers_come_out(streams.each_ref(), (map, &mask), &powers);
         }
+    }
+}
+
+/// The sum of the values overflows, and no product of a single one with the cotangents comes near.
+#[test]
+fn what_the_forward_pass_divided_stays_divided() {
+    let shape = [1, 1, 1400, 1];
+    let [q, k] = ["q", "k"].map(|name| random::<f64>(shape, 0.2, name));
+    let v = Array4::from_shape_fn(shape, |(.., j, _)| if j % 3 == 0 { 0.5 } else { 1.0 });
+    let cotangent = random(shape, 1.0, "cotangent");
+    for mask in [Mask::none(), Mask::none().with_causality()] {
+        let map = RandomFeatureMap::Positive;
+        powers_come_out([&q, &k, &v, &cotangent], (map, &mask), &[[1016, -580]]);
+    }
+}
+
+/// No feature of a query meets one that is large of a key: their products vanish in single precision. Sums have a
+/// reference for each feature, and no such products.
+#[test]
+fn queries_and_keys_that_favour_other_features_are_weighed() {
+    let shape = [1, 1, 20, 4];
+    let [q, k, v, cotangent] =
+        ["q", "k", "v", "cotangent"].map(|name| random::<f32>(shape, 1.0, name));
+    let (q, k, mask, penalty) = (q + 50.0, k - 50.0, Mask::none(), Array1::zeros(1));
+    let [pairs, sums] = [Form::Quadratic, Form::LinearTime].map(|form| {
+        let mechanism: &dyn Mechanism<f32> = &of(RandomFeatureMap::Positive, 8, form);
+        let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
+        let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
+        let cotangents = Cotangents {
+            output: cotangent.view(),
+            penalty: penalty.view(),
+        };
+        let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
+        let mut all = pulled.unwrap().streams;
+        all.push(forward.output);
+        all
+    });
+    for (got, want) in pairs.iter().zip(&sums) {
+        assert!(want.iter().any(|x| *x != 0.0));
+        let bound = Tolerance::gradients::<f32>().bound(want.iter().map(|&x| x.into()));
+        let off = (got - want).fold(0.0, |most: f32, off| most.max(off.abs()));
+        assert!(f64::from(off) <= bound, "{off:e} exceeds {bound:e}");
     }
 }
 

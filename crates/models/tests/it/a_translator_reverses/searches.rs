@@ -2,6 +2,7 @@
 
 use super::*;
 use bochner_attention::{Copula, Form, Mikan, Performer, Posterior};
+use bochner_numerics::operations::count;
 use bochner_text::{SourceBound, Stop};
 
 fn model(of: [Variant; 3]) -> Translator<f64> {
@@ -13,15 +14,15 @@ fn sources(count: usize) -> Vec<Vec<usize>> {
     pairs.map(|pair| pair.source).collect()
 }
 
-/// A model whose translations may end at each place.
-fn ending(of: [Variant; 3]) -> Translator<f64> {
-    let mut model = model(of);
+/// A model whose translations may end at each place, given two numbers that the end's logit is a product of.
+fn ending([bias, weight]: [f64; 2]) -> Translator<f64> {
+    let mut model = model(softmax());
     model.for_each_mut("", &mut |name, parameter| {
         let mut values = Vec::new();
         parameter.read_into(&mut values);
         match name {
-            "decoder.norm.beta" => values[0] = 4.0,
-            "embedding.weight" => values[END * 16] = 0.75,
+            "decoder.norm.beta" => values[0] = bias,
+            "embedding.weight" => values[END * 16] = weight,
             _ => return,
         }
         parameter.write(&values);
@@ -48,7 +49,7 @@ fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
 /// place, and the longest translations are favoured.
 #[test]
 fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
-    let (model, mut better) = (ending(softmax()), 0);
+    let (model, mut better) = (ending([4.0, 0.75]), 0);
     for source in sources(20) {
         let [greedy, bound] = [Stop::Count, Stop::Bound].map(|stop| {
             let search = BeamConfig {
@@ -129,22 +130,44 @@ fn threads_change_no_bit_of_a_translation() {
     }
 }
 
+/// Searches that end leave their rows to the others, in whichever order they end; where a step was refused, all would be
+/// searched again.
+#[test]
+fn sentences_together_cost_what_each_costs_alone() {
+    let model = ending([1.0, 1.5]);
+    let sources = [
+        vec![5, 5, 4, 8],
+        vec![4, 4, 4, 9],
+        vec![8, 5, 5, 9],
+        vec![6, 8, 4, 7],
+    ];
+    let reversed: Vec<_> = sources.iter().rev().cloned().collect();
+    for width in [1, 3] {
+        let each = sources
+            .each_ref()
+            .map(|source| count(|| translated(&model, source, width)));
+        assert!(
+            each.iter()
+                .any(|(found, _)| found.tokens.len() > each[1].0.tokens.len())
+        );
+        let costs: u64 = each.iter().map(|(_, cost)| cost.multiply_adds).sum();
+        for sources in [&sources[..], &reversed] {
+            let (found, cost) = count(|| model.translate(sources, &beam(width), PASS));
+            assert!(found.unwrap().iter().all(Result::is_ok));
+            assert_eq!(cost.multiply_adds, costs, "beam {width}");
+        }
+    }
+}
+
 /// A mechanism draws for a sentence's place in its batch: what becomes of one sentence at all places tells where the
-/// next batch begins, and that no place had to be translated alone.
+/// next batch begins.
 #[test]
 fn at_most_32_sentences_and_160_hypotheses_go_together() {
     let [_, itself, memory] = softmax();
-    let model = ending([Mikan::default().into(), itself, memory]);
+    let model = model([Mikan::default().into(), itself, memory]);
     for (width, count, first) in [(1, 33, 17), (5, 33, 17), (8, 21, 11)] {
         let found = model.translate(&vec![vec![4, 9, 6]; count], &beam(width), PASS);
         let found: Vec<_> = found.unwrap().into_iter().map(Result::unwrap).collect();
-        println!(
-            "{:?}",
-            found
-                .iter()
-                .map(|found| found.tokens.len())
-                .collect::<Vec<_>>()
-        );
         let log_probs: Vec<f64> = found.iter().map(|found| found.log_prob).collect();
         for (i, a) in log_probs.iter().enumerate() {
             for (j, b) in log_probs.iter().enumerate() {
