@@ -53,8 +53,10 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         let finite = Finite::of(kernel, left, right, at.values());
         // NaN has no bits.
         let is_ternary = S::RAW == Raw::Ternary && finite.left && finite.right;
-        let bits = |x| TernaryRows::new(&at.workspace().pool(), x);
-        let ternary = is_ternary.then(|| [left, right].map(bits));
+        let ternary = is_ternary.then(|| {
+            let words = at.workspace().pool();
+            [left, right].map(|x| TernaryRows::new(&words, x))
+        });
         Self {
             ternary,
             finite,

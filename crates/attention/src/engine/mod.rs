@@ -62,7 +62,7 @@ pub(crate) struct Head<'a, T, S> {
     pub(crate) left: Mat<'a, T>,
     /// Keys or their features, `[Tk, w]`, padding cut off.
     pub(crate) right: Mat<'a, T>,
-    /// Both as bits, if their numbers are ternary.
+    /// The bits of these queries and keys, if their numbers are ternary.
     ternary: Option<&'a [TernaryRows; 2]>,
     /// Values, `[Tk, dv]`, padding cut off.
     pub(crate) values: Mat<'a, T>,

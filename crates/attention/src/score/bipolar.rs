@@ -4,7 +4,6 @@ use super::{AlongPoints, Given, Gradient, PairKernel, Raw, Score, Side};
 use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::normaliser::Shiftmax;
-use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{ArgumentError, Buffer, Mat, Real, argument};
 use std::f64::consts::LN_2;
 
@@ -52,16 +51,6 @@ impl<T: Real> Score<T> for PowerOfTwo {
 
     fn scale(&self) -> f64 {
         LN_2
-    }
-
-    #[inline(always)]
-    fn score<A: Arithmetic>(&self, raw: T) -> T {
-        raw
-    }
-
-    #[inline(always)]
-    fn score_and_slope<A: Arithmetic>(&self, raw: T, _: T) -> (T, T) {
-        (raw, T::one())
     }
 }
 

@@ -152,12 +152,18 @@ pub(crate) trait Score<T: Real>: Clone + Debug + Default + Send + Sync + 'static
     /// Replaces the raw scores of a row by their slopes, and writes the scores.
     fn prepare_row_and_slopes(&self, _raw: &mut [T], _scores: &mut [T]) {}
 
-    /// The score of a raw score: a weight, or the exponent of one.
-    fn score<A: Arithmetic>(&self, raw: T) -> T;
+    /// The score of a raw score: a weight, or the exponent of one. By default it is the raw score itself.
+    #[inline(always)]
+    fn score<A: Arithmetic>(&self, raw: T) -> T {
+        raw
+    }
 
-    /// The score of a raw score and its derivative over [`Score::slope_factor`]; `prepared` is what
+    /// The score of a raw score and its derivative over [`Score::slope_factor`]; `_prepared` is what
     /// [`Score::prepare_row_and_slopes`] has written.
-    fn score_and_slope<A: Arithmetic>(&self, raw: T, prepared: T) -> (T, T);
+    #[inline(always)]
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, _prepared: T) -> (T, T) {
+        (raw, T::one())
+    }
 
     /// The part of the derivative that all pairs share.
     fn slope_factor(&self) -> T {

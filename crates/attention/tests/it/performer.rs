@@ -31,6 +31,24 @@ fn output<T: Real>(
     mechanism.forward(&inputs, &[], &PASS).unwrap().output
 }
 
+/// The output, and the gradients of queries, keys and values.
+fn results<T: Real>(
+    mechanism: &dyn Mechanism<T>,
+    [q, k, v, cotangent]: [&Array4<T>; 4],
+    mask: &Mask,
+) -> [Array4<T>; 4] {
+    let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
+    let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
+    let penalty = Array1::zeros(q.len_of(Axis(0)));
+    let cotangents = Cotangents {
+        output: cotangent.view(),
+        penalty: penalty.view(),
+    };
+    let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
+    let [q, k, v] = <[_; 3]>::try_from(pulled.unwrap().streams).unwrap();
+    [forward.output, q, k, v]
+}
+
 fn of(features: RandomFeatureMap, points: usize, form: Form) -> Performer {
     Performer {
         features,
@@ -189,19 +207,10 @@ fn both_forms_have_the_same_gradients_over_several_parts() {
     for (i, mut key) in k.axis_iter_mut(Axis(2)).enumerate() {
         key *= 0.1 + 1.5 * i as f64 / length as f64;
     }
-    let (mask, penalty) = (Mask::none().with_causality(), Array1::zeros(1));
+    let mask = Mask::none().with_causality();
     for map in MAPS.into_iter().filter(|map| map.is_positive()) {
-        let [got, want] = [Form::LinearTime, Form::Quadratic].map(|form| {
-            let mechanism: &dyn Mechanism<f64> = &of(map, 8, form);
-            let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
-            let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
-            let cotangents = Cotangents {
-                output: cotangent.view(),
-                penalty: penalty.view(),
-            };
-            let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
-            pulled.unwrap().streams
-        });
+        let [got, want] = [Form::LinearTime, Form::Quadratic]
+            .map(|form| results(&of(map, 8, form), [&q, &k, &v, &cotangent], &mask));
         for (got, want) in got.iter().zip(&want) {
             let bound = Tolerance::gradients::<f64>().bound(want.iter().copied());
             let off = (got - want).fold(0.0, |most: f64, off| most.max(off.abs()));
@@ -216,20 +225,11 @@ fn powers_come_out<T: Real + ScalarOperand>(
     (map, mask): (RandomFeatureMap, &Mask),
     powers: &[[i32; 2]],
 ) {
-    let penalty = Array1::zeros(1);
     for form in [Form::LinearTime, Form::Quadratic] {
         let gradients = |[of_values, of_cotangents]: [i32; 2]| {
             let power = |power: i32| T::of(2.0_f64.powi(power));
             let (v, cotangent) = (v * power(of_values), cotangent * power(of_cotangents));
-            let mechanism: &dyn Mechanism<T> = &of(map, 8, form);
-            let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
-            let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
-            let cotangents = Cotangents {
-                output: cotangent.view(),
-                penalty: penalty.view(),
-            };
-            let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
-            let [q, k, v] = <[_; 3]>::try_from(pulled.unwrap().streams).unwrap();
+            let [_, q, k, v] = results(&of(map, 8, form), [q, k, &v, &cotangent], mask);
             let over = |x: Array4<T>, by: i32| x.mapv(|x| x.as_f64() * 2.0_f64.powi(-by));
             let both = of_values + of_cotangents;
             [over(q, both), over(k, both), over(v, of_cotangents)]
@@ -285,19 +285,10 @@ fn queries_and_keys_that_favour_other_features_are_weighed() {
     let shape = [1, 1, 20, 4];
     let [q, k, v, cotangent] =
         ["q", "k", "v", "cotangent"].map(|name| random::<f32>(shape, 1.0, name));
-    let (q, k, mask, penalty) = (q + 50.0, k - 50.0, Mask::none(), Array1::zeros(1));
+    let (q, k, mask) = (q + 50.0, k - 50.0, Mask::none());
     let [pairs, sums] = [Form::Quadratic, Form::LinearTime].map(|form| {
-        let mechanism: &dyn Mechanism<f32> = &of(RandomFeatureMap::Positive, 8, form);
-        let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
-        let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
-        let cotangents = Cotangents {
-            output: cotangent.view(),
-            penalty: penalty.view(),
-        };
-        let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
-        let mut all = pulled.unwrap().streams;
-        all.push(forward.output);
-        all
+        let mechanism = of(RandomFeatureMap::Positive, 8, form);
+        results(&mechanism, [&q, &k, &v, &cotangent], &mask)
     });
     for (got, want) in pairs.iter().zip(&sums) {
         assert!(want.iter().any(|x| *x != 0.0));

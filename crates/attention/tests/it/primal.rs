@@ -37,7 +37,7 @@ proptest! {
         shift in 0..WIDTH,
         rank in 1..WIDTH,
     ) {
-        // As many keys as queries in all.
+        // The keys are as many as the queries in all.
         let mut keys = queries.clone();
         keys.rotate_right(shift);
         let directions = orthogonal();

@@ -213,7 +213,7 @@ fn queries_and_keys_are_traced_with_the_points_of_the_mechanism() {
     assert!(with_points > 1, "{with_points}");
 }
 
-/// Both equations of the tokens give the weights back; where a token has no equation, the error names it.
+/// The weights solve both equations of every token; the error names a token that has no equation.
 #[test]
 fn weights_behind_a_causal_mask_have_equations_or_say_why_not() {
     let mut solved = 0;

@@ -62,12 +62,12 @@ impl<E: Element> Translator<E> {
     /// take their steps together, at most 32 of them, and fewer the wider the beam is above 5: at most 160 hypotheses.
     /// What a mechanism draws for a sentence, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
     /// for the sentence's place in its batch. So it depends on the lengths of all sources, on their order, on the
-    /// beam's width and on whether a mechanism refused the batch; the number of threads changes nothing. Without such draws, a sentence's neighbours change its
-    /// numbers by rounding alone. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to
-    /// rounding.
+    /// beam's width and on whether a mechanism refused the batch; the number of threads changes nothing. Without such
+    /// draws, a sentence's neighbours change its numbers by rounding alone. The logarithmic probabilities are those of
+    /// [`apply`](Self::apply) in the same pass, to rounding.
     ///
-    /// About as many batches are at work at once as there are threads, and each holds the states of its hypotheses. Keys and values that hypotheses have in
-    /// common are there once. A state of constant size is held by each hypothesis: for a squared kernel with R spectral
+    /// About as many batches are at work at once as there are threads, and each holds the states of its hypotheses. Keys
+    /// and values that hypotheses have in common are there once. A state of constant size is held by each hypothesis: for a squared kernel with R spectral
     /// points in linear time, `R (2 R + 1) (head width + 1)` numbers for each head of each layer. With 32 points, 4 layers
     /// of 4 heads of width 32 and `f32` these are 4.4 MB a hypothesis, 0.7 GB a batch.
     ///
