@@ -65,6 +65,10 @@ fn instruction_sets() -> Vec<String> {
         ("fma", is_x86_feature_detected!("fma")),
         ("avx512f", is_x86_feature_detected!("avx512f")),
         ("avx512bf16", is_x86_feature_detected!("avx512bf16")),
+        (
+            "avx512vpopcntdq",
+            is_x86_feature_detected!("avx512vpopcntdq"),
+        ),
     ];
     let present = sets.into_iter().filter(|(_, present)| *present);
     present.map(|(name, _)| name.to_owned()).collect()

@@ -262,7 +262,7 @@ fn in_miri(arguments: &[&str]) -> Command {
     command.args(["run", "nightly", "cargo", "miri"]);
     command.args(arguments).current_dir(crate::cargo::root());
     if cfg!(target_arch = "x86_64") {
-        let sets = "-C target-feature=+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+        let sets = "-C target-feature=+avx2,+fma,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vpopcntdq";
         command.env("RUSTFLAGS", sets).env("RUSTDOCFLAGS", sets);
     }
     // Where a panic is on purpose, looking up its lines takes seconds.

@@ -1,10 +1,12 @@
 //! Bipolar attention with integers alone: values in fixed point, weights as right shifts.
 
+use crate::engine::TernaryRows;
 use crate::normaliser::gamma;
 use crate::score::{checked_threshold, spike};
 use crate::{Error, Mask};
-use bochner_numerics::{Real, argument, parallel};
+use bochner_numerics::{Buffers, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, s};
+use std::ops::Range;
 
 /// The bits behind the point of a value in fixed point.
 pub const FRACTION_BITS: u32 = 12;
@@ -47,7 +49,7 @@ pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, 
 ///
 /// Scores count the bits in which two positions agree and differ, $\gamma$ is counted in whole numbers as everywhere,
 /// and a weight is a right shift, which rounds towards minus infinity. So a row of n kept keys lies below the output
-/// of [`Settings::bipolar`](crate::Settings::bipolar) by less than n units of $2^{-12}$. A sum beyond 32 bits becomes
+/// of [`Settings::bipolar`](crate::Settings::bipolar) by less than n units of $2^{-12}$, besides rounding in its type. A sum beyond 32 bits becomes
 /// the nearest end of them: only values that are themselves within n units of it lead there.
 ///
 /// # Shapes
@@ -89,86 +91,52 @@ pub fn attend_by_shifts(
         }
     }
     let mut output = Array4::zeros((batch, heads, queries, value_width));
-    let slab = queries * value_width;
+    let (slab, words) = (queries * value_width, Buffers::default());
     let all = output.as_slice_mut().expect("row-major");
     parallel::for_each_chunk(all, slab, |h, output| {
         let at = s![h / heads, h % heads, .., ..];
         let values = v.slice(at).as_standard_layout().into_owned();
+        let [queries_as_bits, keys_as_bits] = [q, k].map(|x| {
+            let x = x.slice(at).as_standard_layout().into_owned();
+            TernaryRows::new(&words, x.as_slice().expect("row-major"), width)
+        });
         let head = Head {
-            queries: Bits::of(q.slice(at).outer_iter().map(|row| row.to_vec())),
-            keys: Bits::of(k.slice(at).outer_iter().map(|row| row.to_vec())),
+            queries: queries_as_bits,
+            keys: keys_as_bits,
             values: values.as_slice().expect("row-major"),
             width: value_width,
         };
-        let mut scratch = Scratch::new(width, value_width);
+        let mut scratch = Scratch::new(width, keys, value_width);
         for (i, output) in output.chunks_exact_mut(value_width).enumerate() {
             let range = mask.row_range(h / heads, i, queries, keys);
             let matrix = mask.matrix_row(h / heads, h % heads, i);
-            let kept = range.filter(|&j| matrix.is_none_or(|row| row[j]));
-            head.attend(i, kept, &mut scratch, output);
+            head.attend(i, range, matrix, &mut scratch, output);
         }
     });
     Ok(output)
 }
 
-/// Ternary rows as bits: those of positive and of negative numbers, a word for every 64 columns.
-struct Bits {
-    rows: Vec<[u64; 2]>,
-    words: usize,
-}
-
-impl Bits {
-    fn of(rows: impl Iterator<Item = Vec<i8>>) -> Self {
-        let (mut all, mut words) = (Vec::new(), 0);
-        for row in rows {
-            words = row.len().div_ceil(64);
-            all.extend(row.chunks(64).map(|chunk| {
-                let bit = |sign: i8| {
-                    let bits = chunk.iter().enumerate();
-                    bits.fold(0, |word, (n, &x)| word | u64::from(x == sign) << n)
-                };
-                [bit(1), bit(-1)]
-            }));
-        }
-        Self { rows: all, words }
-    }
-
-    fn row(&self, i: usize) -> &[[u64; 2]] {
-        &self.rows[i * self.words..][..self.words]
-    }
-}
-
-/// The product of two ternary rows: where both spike, the signs that agree less those that differ.
-fn product(a: &[[u64; 2]], b: &[[u64; 2]]) -> i64 {
-    let words = a.iter().zip(b).map(|([p, n], [q, m])| {
-        let agree = (p & q) | (n & m);
-        let differ = (p & m) | (n & q);
-        i64::from(agree.count_ones()) - i64::from(differ.count_ones())
-    });
-    words.sum()
-}
-
 /// One head of one example.
 struct Head<'a> {
-    queries: Bits,
-    keys: Bits,
+    queries: TernaryRows,
+    keys: TernaryRows,
     values: &'a [i32],
     width: usize,
 }
 
 /// Room for one row.
 struct Scratch {
-    /// The kept keys with their scores.
-    scores: Vec<(usize, i64)>,
+    /// The scores of the keys in its range.
+    scores: Vec<i32>,
     /// How many kept keys have each score, from -d to d.
     counts: Vec<u64>,
     sums: Vec<i64>,
 }
 
 impl Scratch {
-    fn new(width: usize, value_width: usize) -> Self {
+    fn new(width: usize, keys: usize, value_width: usize) -> Self {
         Self {
-            scores: Vec::new(),
+            scores: vec![0; keys],
             counts: vec![0; 2 * width + 1],
             sums: vec![0; value_width],
         }
@@ -176,11 +144,12 @@ impl Scratch {
 }
 
 impl Head<'_> {
-    /// Writes the output of one query.
+    /// Writes the output of one query, which keeps the keys of a range that its row of a matrix keeps.
     fn attend(
         &self,
         i: usize,
-        kept: impl Iterator<Item = usize>,
+        range: Range<usize>,
+        matrix: Option<&[bool]>,
         scratch: &mut Scratch,
         output: &mut [i32],
     ) {
@@ -189,22 +158,22 @@ impl Head<'_> {
             counts,
             sums,
         } = scratch;
-        let (query, lowest) = (self.queries.row(i), -((counts.len() / 2) as i64));
-        scores.clear();
+        let (scores, lowest) = (&mut scores[..range.len()], -((counts.len() / 2) as i32));
+        (self.queries).products(i..i + 1, &self.keys, range.clone(), |x| x, scores);
+        let kept = || {
+            let all = range.clone().zip(scores.iter().copied());
+            all.filter(|&(j, _)| matrix.is_none_or(|row| row[j]))
+        };
         counts.fill(0);
-        for j in kept {
-            let score = product(query, self.keys.row(j));
-            counts[(score - lowest) as usize] += 1;
-            scores.push((j, score));
-        }
-        let levels = (lowest..).zip(counts.iter().copied());
+        kept().for_each(|(_, score)| counts[(score - lowest) as usize] += 1);
+        let levels = (i64::from(lowest)..).zip(counts.iter().copied());
         let Some(gamma) = gamma(levels.filter(|&(_, count)| count > 0)) else {
             return;
         };
         sums.fill(0);
-        for &(j, score) in &*scores {
+        for (j, score) in kept() {
             // A shift by 31 leaves the sign alone, and so does a longer one.
-            let shift = (gamma - score).min(31);
+            let shift = (gamma - i64::from(score)).min(31);
             let values = &self.values[j * self.width..][..self.width];
             let pairs = sums.iter_mut().zip(values);
             pairs.for_each(|(sum, &value)| *sum += i64::from(value >> shift));

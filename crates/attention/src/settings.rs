@@ -97,7 +97,7 @@ impl<T: Real> Settings<T> {
     /// which a row sums to at most 1, whatever the rounding of the sum.
     ///
     /// Backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than half that width. With
-    /// a bias or a magnitude scores are not whole, and $\gamma$ follows the rounded sum.
+    /// a bias or a magnitude scores are not whole, and $\gamma$ follows their sum in `f64`, its rounding errors added.
     pub fn bipolar(threshold: f64, surrogate_width: f64, mask: &Mask) -> Self {
         let window = Some(surrogate_width);
         Self::of(Bipolar { threshold, window }, mask)

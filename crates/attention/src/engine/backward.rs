@@ -6,7 +6,7 @@ use super::product::add_product;
 use super::sweep::PullBack;
 use super::{Head, RowStatistics, blocks};
 use crate::bias::HeadBias;
-use crate::score::{Raw, Score};
+use crate::score::Score;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
@@ -232,7 +232,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
             self.left.row_range(queries.clone()),
             self.right.row_range(keys.clone()),
         );
-        if S::RAW == Raw::Distance {
+        if !S::RAW.is_product() {
             let d_left = &mut gradients.left[elements(&queries, gradients.first.0, width)];
             let d_right = &mut gradients.right[elements(&keys, gradients.first.1, width)];
             pull_distances(dx, left, right, d_left, d_right);

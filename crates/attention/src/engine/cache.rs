@@ -3,7 +3,7 @@
 use super::{Exponents, Finite, Head, Level, Packed, Rows};
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
-use crate::score::{Raw, Score};
+use crate::score::Score;
 use crate::{Blocks, Workspace};
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::remove_first;
@@ -76,7 +76,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             self.keys.extend_from_slice(keys.data());
             raise(&mut self.largest, keys.data());
         }
-        if S::RAW != Raw::Distance {
+        if S::RAW.is_product() {
             let right = self.packed.right.get_or_insert_default();
             right.append(more.right.t());
         }

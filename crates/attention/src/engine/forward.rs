@@ -7,7 +7,7 @@ use super::sweep::{Loudest, Weigh};
 use super::{Head, Level, OutputRows, RowBlock, RowStatistics, blocks, multiply_finite};
 use crate::Blocks;
 use crate::normaliser::{Normaliser, Open};
-use crate::score::{Raw, Score};
+use crate::score::Score;
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul_in};
@@ -161,7 +161,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
     /// $x = $ left right$^T$, or the squared distances between the two, `[queries, keys]`.
     pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>, block: &mut [T]) {
         if let Some([left, right]) = self.ternary {
-            return left.products(queries, (right, keys), block);
+            let number = |x: i32| T::of(x.into());
+            return left.products(queries, right, keys.clone(), number, block);
         }
         let (rows, cols) = (queries.len(), keys.len());
         let left = self.left.row_range(queries);
@@ -169,7 +170,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
             Some(panels) => Right::from(panels.columns(keys.clone())),
             None => {
                 let right = self.right.row_range(keys.clone());
-                if S::RAW == Raw::Distance {
+                if !S::RAW.is_product() {
                     return squared_distances(left, right, &self.workspace.numbers, block);
                 }
                 right.t().into()
@@ -219,7 +220,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
     fn finish_rows(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) {
         for (i, row) in queries.zip(statistics) {
             if row.normaliser > T::zero() {
-                let open = S::Norm::is_open(row, self.rows.range(i).len());
+                let (keys, all) = (self.rows.range(i).len(), self.rows.matrix(i).is_none());
+                let open = S::Norm::is_open(row, keys, all);
                 let open = open.then(|| self.open_row(i, row.reference));
                 S::Norm::finish(row, open.as_ref());
             }

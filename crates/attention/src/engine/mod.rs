@@ -1,7 +1,7 @@
 //! Blocked attention of one head: no `[Tq, Tk]` array is ever stored.
 //!
 //! Queries are taken in blocks, keys in blocks within; the raw scores of a block come from one
-//! matrix product, a sweep over each row turns them into unnormalised weights relative to the
+//! matrix product (or from bits, where all numbers are -1, 0 and 1), a sweep over each row turns them into unnormalised weights relative to the
 //! row's reference exponent, and a second product adds the weighted values. The backward pass
 //! recomputes the same blocks from the row statistics. Blocks do not depend on the machine, and
 //! every sum has a fixed order, so the bits do not depend on the number of threads.
@@ -46,11 +46,11 @@ pub(crate) use rescaling::{
 };
 pub(crate) use row_major::{RowMajor, write_row_major};
 pub(crate) use sweep::RowBlock;
-use ternary::TernaryRows;
+pub(crate) use ternary::TernaryRows;
 
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
-use crate::score::{PairKernel, Raw, Score};
+use crate::score::{PairKernel, Score};
 use crate::{Blocks, Mask, Workspace};
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::{Buffer, DropoutMask, Mat, Panels, Real};
@@ -254,7 +254,7 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
             S::Norm::relative(self.score, exponents, None, 0..keys, reference, &mut all);
             (reference, all)
         });
-        let is_product = S::RAW != Raw::Distance && self.ternary.is_none();
+        let is_product = S::RAW.is_product() && self.ternary.is_none();
         Packed {
             right: is_product.then(|| Panels::new_in(numbers, self.right.t())),
             values: None,

@@ -1,105 +1,124 @@
 //! Inner products of ternary numbers, 64 columns at a time.
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{Buffer, Buffers, Mat, Real};
-use std::ops::Range;
+use bochner_numerics::{Buffer, Buffers};
+use std::ops::{AddAssign, Range};
 
 /// Rows of the numbers -1, 0 and 1 as bits.
 ///
 /// For rows a and b the product is the number of columns in which neither is 0, less twice the number of those in which
-/// their signs differ: a few instructions for 64 columns, where a product of floating-point numbers takes one for 4 to 16.
+/// their signs differ: a few instructions for each 64 columns, of however few columns there are.
 /// No [`Operations`](bochner_numerics::Operations) are counted: nothing is multiplied.
-#[derive(Clone, Debug)]
-pub(super) struct TernaryRows {
+pub(crate) struct TernaryRows {
     rows: usize,
     columns: usize,
     /// The first 64 columns of all rows, then the next: in which the numbers are not 0.
-    counts: Buffer<u64>,
+    nonzero: Buffer<u64>,
     /// In which they are negative.
     negative: Buffer<u64>,
 }
 
 impl TernaryRows {
-    /// The rows of a matrix of the three numbers.
-    pub(super) fn new<T: Real>(words: &Buffers<u64>, x: Mat<T>) -> Self {
-        let (rows, columns) = x.shape();
+    /// Rows of so many columns, one behind the other.
+    pub(crate) fn new<X>(words: &Buffers<u64>, x: &[X], columns: usize) -> Self
+    where
+        X: Copy + Default + PartialOrd,
+    {
+        assert_eq!(x.len() % columns, 0, "rows of {columns}");
+        let rows = x.len() / columns;
         let size = columns.div_ceil(64) * rows;
-        let (mut counts, mut negative) = (words.any(size), words.any(size));
+        let (mut nonzero, mut negative) = (words.any(size), words.any(size));
         instructions::run(Pack {
             x,
-            counts: &mut counts,
+            columns,
+            nonzero: &mut nonzero,
             negative: &mut negative,
         });
         Self {
             rows,
             columns,
-            counts,
+            nonzero,
             negative,
         }
     }
 
-    /// The products of some of these rows with some of others, `[rows, others]`; both have as many columns.
-    pub(super) fn products<T: Real>(
+    /// The products of some of these rows with some of others, `[rows, others]`, each as `number` makes it of its parts,
+    /// which it adds up; both have as many columns.
+    pub(crate) fn products<X: Copy + AddAssign>(
         &self,
         rows: Range<usize>,
-        (others, of_others): (&Self, &Range<usize>),
-        out: &mut [T],
+        others: &Self,
+        range: Range<usize>,
+        number: impl Fn(i32) -> X,
+        out: &mut [X],
     ) {
+        assert_eq!(self.columns, others.columns, "columns");
+        assert_eq!(out.len(), rows.len() * range.len(), "products");
         instructions::run_counting_bits(Products {
             left: (self, rows),
-            right: (others, of_others),
+            right: (others, range),
+            number,
             out,
         });
     }
 }
 
-struct Pack<'a, T> {
-    x: Mat<'a, T>,
-    counts: &'a mut [u64],
+struct Pack<'a, X> {
+    x: &'a [X],
+    columns: usize,
+    nonzero: &'a mut [u64],
     negative: &'a mut [u64],
 }
 
-impl<T: Real> Task for Pack<'_, T> {
+impl<X: Copy + Default + PartialOrd> Task for Pack<'_, X> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let rows = self.x.shape().0;
-        for i in 0..rows {
-            for (word, piece) in self.x.row(i).chunks(64).enumerate() {
-                let (mut counts, mut negative) = (0, 0);
+        let rows = self.x.len() / self.columns;
+        for (i, row) in self.x.chunks_exact(self.columns).enumerate() {
+            for (word, piece) in row.chunks(64).enumerate() {
+                let (mut nonzero, mut negative) = (0, 0);
                 for (&x, bit) in piece.iter().zip(0..) {
-                    counts |= u64::from(x != T::zero()) << bit;
-                    negative |= u64::from(x < T::zero()) << bit;
+                    nonzero |= u64::from(x != X::default()) << bit;
+                    negative |= u64::from(x < X::default()) << bit;
                 }
-                self.counts[word * rows + i] = counts;
+                self.nonzero[word * rows + i] = nonzero;
                 self.negative[word * rows + i] = negative;
             }
         }
     }
 }
 
-struct Products<'a, T> {
+struct Products<'a, X, F> {
     left: (&'a TernaryRows, Range<usize>),
-    right: (&'a TernaryRows, &'a Range<usize>),
-    out: &'a mut [T],
+    right: (&'a TernaryRows, Range<usize>),
+    number: F,
+    out: &'a mut [X],
 }
 
-impl<T: Real> Task for Products<'_, T> {
+impl<X: Copy + AddAssign, F: Fn(i32) -> X> Task for Products<'_, X, F> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let ((left, rows), (right, keys)) = (self.left, self.right);
-        let words = left.columns.div_ceil(64);
-        for (i, out) in rows.zip(self.out.chunks_exact_mut(keys.len())) {
-            out.fill(T::zero());
-            for word in 0..words {
+        let ((left, rows), (right, others)) = (self.left, self.right);
+        if others.is_empty() {
+            return;
+        }
+        for (i, out) in rows.zip(self.out.chunks_exact_mut(others.len())) {
+            for word in 0..left.columns.div_ceil(64) {
                 let at = word * left.rows + i;
-                let (counts, negative) = (left.counts[at], left.negative[at]);
-                let own = word * right.rows + keys.start..word * right.rows + keys.end;
-                let others = right.counts[own.clone()].iter().zip(&right.negative[own]);
-                for (x, (&other_counts, &other_negative)) in out.iter_mut().zip(others) {
-                    let both = counts & other_counts;
+                let (nonzero, negative) = (left.nonzero[at], left.negative[at]);
+                let range = word * right.rows + others.start..word * right.rows + others.end;
+                let pairs = right.nonzero[range.clone()]
+                    .iter()
+                    .zip(&right.negative[range]);
+                for (x, (&other, &other_negative)) in out.iter_mut().zip(pairs) {
+                    let both = nonzero & other;
                     let unlike = both & (negative ^ other_negative);
                     let product = both.count_ones() as i32 - 2 * unlike.count_ones() as i32;
-                    *x += T::of(product.into());
+                    let product = (self.number)(product);
+                    match word {
+                        0 => *x = product,
+                        _ => *x += product,
+                    }
                 }
             }
         }
@@ -109,30 +128,38 @@ impl<T: Real> Task for Products<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bochner_numerics::{Mat, Real};
 
-    #[test]
-    fn products_are_those_of_the_numbers() {
+    fn products_are_those_of<T: Real>() {
         let words = Buffers::default();
+        // So many keys are whole vectors and some more.
+        let (queries, keys) = (5, 21);
         for columns in [1, 3, 63, 64, 65, 130] {
-            let of = |seed: usize, rows: usize| -> Vec<f32> {
-                let number = |n: usize| ((n * n * 7 + n / 3 + seed) % 3) as f32 - 1.0;
+            let of = |seed: usize, rows: usize| -> Vec<T> {
+                let number = |n: usize| T::of(((n * n * 7 + n / 3 + seed) % 3) as f64 - 1.0);
                 (0..rows * columns).map(number).collect()
             };
-            let (left, right) = (of(1, 5), of(2, 9));
-            let left = Mat::new(&left, 5, columns);
-            let right = Mat::new(&right, 9, columns);
-            let (rows, keys) = (1..4, 2..9);
-            let mut products = vec![f32::NAN; 3 * 7];
-            let [a, b] = [left, right].map(|x| TernaryRows::new(&words, x));
-            a.products(rows.clone(), (&b, &keys), &mut products);
+            let (left, right) = (of(1, queries), of(2, keys));
+            let (rows, range) = (1..4, 2..keys);
+            let [a, b] = [&left, &right].map(|x| TernaryRows::new(&words, x, columns));
+            let mut products = vec![T::nan(); 3 * (keys - 2)];
+            let number = |x: i32| T::of(x.into());
+            a.products(rows.clone(), &b, range.clone(), number, &mut products);
+            let [a, b] = [(&left, queries), (&right, keys)].map(|(x, n)| Mat::new(x, n, columns));
             let expected = rows.flat_map(|i| {
                 let product = move |j: usize| {
-                    let pairs = left.row(i).iter().zip(right.row(j));
-                    pairs.map(|(x, y)| x * y).sum::<f32>()
+                    let pairs = a.row(i).iter().zip(b.row(j));
+                    pairs.fold(T::zero(), |sum, (&x, &y)| sum + x * y)
                 };
-                keys.clone().map(product)
+                range.clone().map(product)
             });
             assert_eq!(products, expected.collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn products_are_those_of_the_numbers() {
+        products_are_those_of::<f32>();
+        products_are_those_of::<f64>();
     }
 }

@@ -88,7 +88,7 @@ fn prepared<T: Real, K: PairKernel<T>>(
 ) -> Vec<Prepared<T, K::Score>> {
     parallel::map(call.all_heads(), |h| {
         let at = call.at(h);
-        Prepared::new(kernel, &at, kernel.score(&at))
+        Prepared::new(kernel, &at, kernel.score(&at)).with_bits(kernel, &at)
     })
 }
 

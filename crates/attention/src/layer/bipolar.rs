@@ -1,7 +1,7 @@
 //! Bipolar attention over steps of time, to be trained.
 
 use crate::attend::{Saved, attend_saving};
-use crate::{Error, Mask, Settings, attend_by_shifts, from_fixed_point, to_fixed_point};
+use crate::{Error, Mask, Settings, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
 use bochner_nn::{Element, LayerNorm, Linear, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, SpikingNeuron, given, slots};
@@ -161,11 +161,12 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
     ///
     /// # Numerics
     /// For a query with n kept keys, the outputs of the heads lie at most $n + 1/2$ units of $2^{-12}$ below those of
-    /// training, since each weight rounds down, and at most half a unit above them, since values round to the nearest.
+    /// training, since each weight rounds down, and at most half a unit above them, since values round to the nearest; `f32` rounds
+    /// both itself where they are large.
     ///
     /// # Errors
     /// The errors of [`attend_self`](Self::attend_self), and [`Error::Argument`] for normalised values that have no
-    /// fixed point: from $2^{19}$ on.
+    /// fixed point, from $2^{19}$ on, and for queries, keys and values that are no numbers.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn infer<S: Dim, B: Dim, Q: Dim>(
         &self,
@@ -178,9 +179,8 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
             let streams = streams.map(|x| ArrayD::from_shape_vec(IxDyn(&dims), x.as_vec()));
             let [q, k, v] = streams.map(|x| x.expect("a tensor has the elements of its shape"));
             let steps = (0..dims[0]).map(|step| {
-                let spikes =
-                    |x: &ArrayD<E>| heads.split(&x.view(), step).mapv(|x| x.as_f64() as i8);
-                let (q, k) = (spikes(&q), spikes(&k));
+                let spikes = |x: &ArrayD<E>| ternary(heads.split(&x.view(), step), 0.5);
+                let (q, k) = (spikes(&q)?, spikes(&k)?);
                 let v = to_fixed_point(heads.split(&v.view(), step))?;
                 let attended = attend_by_shifts(q.view(), k.view(), v.view(), &heads.mask)?;
                 Ok(from_fixed_point::<E>(attended.view()))

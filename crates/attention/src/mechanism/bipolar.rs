@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 /// # Numerics
 /// Scores and $\gamma$ are exact in `f32` and `f64`, however small a term of the sum is. Neither t nor the ceiling in
 /// $\gamma$ has a useful derivative: backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less
-/// than half of it, and the ceiling counts as the identity. With a bias, $\gamma$ follows the rounded sum of the
-/// weights.
+/// than half of it, and the ceiling counts as the identity. With a bias, $\gamma$ follows the sum of the
+/// weights in `f64`, its rounding errors added.
 ///
 /// # Reference
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers", equation 14 for the sums of rows.

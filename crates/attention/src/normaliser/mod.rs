@@ -53,8 +53,9 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &mut RowStatistics<T>,
     ) -> T;
 
-    /// Whether rounding of a sum over so many keys could change the result of [`Normaliser::finish`].
-    fn is_open(_row: &RowStatistics<T>, _keys: usize) -> bool {
+    /// Whether rounding of a sum over at most so many keys, or over just as many if it keeps `all`, could change the result
+    /// of [`Normaliser::finish`].
+    fn is_open(_row: &mut RowStatistics<T>, _keys: usize, _all: bool) -> bool {
         false
     }
 

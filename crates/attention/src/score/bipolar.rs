@@ -4,13 +4,14 @@ use super::{AlongPoints, Given, Gradient, PairKernel, Raw, Score, Side};
 use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::normaliser::Shiftmax;
+use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{ArgumentError, Buffer, Mat, Real, argument};
 use std::f64::consts::LN_2;
 
 /// $a_{ij} = 2^{t(q_i) \cdot t(k_j)}$ with $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, a row divided by a power
 /// of two.
 ///
-/// Products of ternary numbers are whole numbers up to the width, exact in either precision and in any order.
+/// Products of ternary numbers are whole numbers up to the width, exact in any order (in `f32` up to a width of $2^{24}$).
 #[derive(Debug)]
 pub(crate) struct Bipolar {
     /// $\theta$.
@@ -51,6 +52,11 @@ impl<T: Real> Score<T> for PowerOfTwo {
 
     fn scale(&self) -> f64 {
         LN_2
+    }
+
+    #[inline(always)]
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, _: T) -> (T, T) {
+        (raw, T::one())
     }
 }
 

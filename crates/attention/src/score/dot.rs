@@ -5,6 +5,7 @@ use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::error::scale;
 use crate::normaliser::OnlineSoftmax;
+use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Mat, Real};
 
@@ -68,6 +69,11 @@ impl<T: Real> Score<T> for Exponential {
 
     fn scale(&self) -> f64 {
         self.scale
+    }
+
+    #[inline(always)]
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, _: T) -> (T, T) {
+        (raw, T::one())
     }
 }
 

@@ -158,12 +158,9 @@ pub(crate) trait Score<T: Real>: Clone + Debug + Default + Send + Sync + 'static
         raw
     }
 
-    /// The score of a raw score and its derivative over [`Score::slope_factor`]; `_prepared` is what
+    /// The score of a raw score and its derivative over [`Score::slope_factor`]; `prepared` is what
     /// [`Score::prepare_row_and_slopes`] has written.
-    #[inline(always)]
-    fn score_and_slope<A: Arithmetic>(&self, raw: T, _prepared: T) -> (T, T) {
-        (raw, T::one())
-    }
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, prepared: T) -> (T, T);
 
     /// The part of the derivative that all pairs share.
     fn slope_factor(&self) -> T {
@@ -194,6 +191,16 @@ pub(crate) enum Raw {
     Ternary,
     /// Their squared distance, by differences.
     Distance,
+}
+
+impl Raw {
+    /// Whether it is an inner product.
+    pub(crate) fn is_product(self) -> bool {
+        match self {
+            Self::Product | Self::Ternary => true,
+            Self::Distance => false,
+        }
+    }
 }
 
 /// Which rows are meant.

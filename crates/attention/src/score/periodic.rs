@@ -118,11 +118,6 @@ impl<T: Real> Score<T> for Wave {
     }
 
     #[inline(always)]
-    fn score<A: Arithmetic>(&self, prepared: T) -> T {
-        prepared
-    }
-
-    #[inline(always)]
     fn score_and_slope<A: Arithmetic>(&self, slope: T, score: T) -> (T, T) {
         (score, slope * score)
     }

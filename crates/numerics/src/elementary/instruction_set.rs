@@ -139,7 +139,11 @@ impl Kind {
                     && Self::Avx2.is_available()
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("popcnt")
+            }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => true,
             Self::Portable => true,
@@ -233,9 +237,9 @@ impl InstructionSet {
 }
 
 /// # Safety
-/// The processor has AVX-512 (F, DQ, BW, VL), AVX2 and FMA.
+/// The processor has AVX-512 (F, DQ, BW, VL), AVX2, FMA and POPCNT.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,popcnt")]
 #[allow(unsafe_code)]
 fn avx512(task: impl Task) {
     // SAFETY: the processor has the instructions by contract.
@@ -243,9 +247,9 @@ fn avx512(task: impl Task) {
 }
 
 /// # Safety
-/// The processor has AVX-512 (F, DQ, BW, VL, VPOPCNTDQ), AVX2 and FMA.
+/// The processor has AVX-512 (F, DQ, BW, VL, VPOPCNTDQ), AVX2, FMA and POPCNT.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vpopcntdq,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vpopcntdq,avx2,fma,popcnt")]
 #[allow(unsafe_code)]
 fn avx512_counting_bits(task: impl Task) {
     // SAFETY: the processor has the instructions by contract.
@@ -253,9 +257,9 @@ fn avx512_counting_bits(task: impl Task) {
 }
 
 /// # Safety
-/// The processor has AVX2 and FMA.
+/// The processor has AVX2, FMA and POPCNT.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,popcnt")]
 #[allow(unsafe_code)]
 fn avx2(task: impl Task) {
     // SAFETY: the processor has the instructions by contract.
@@ -276,6 +280,32 @@ mod tests {
         }
         let fastest = InstructionSet::available().next();
         assert_eq!(InstructionSet::asked_for(None).ok(), fastest);
+    }
+
+    /// The bits of each of some words.
+    struct Count<'a>(&'a [u64], &'a mut [u32]);
+
+    impl Task for Count<'_> {
+        #[inline(always)]
+        fn run<A: Arithmetic>(self, _: A) {
+            let each = self.1.iter_mut().zip(self.0);
+            each.for_each(|(count, word)| *count = word.count_ones());
+        }
+    }
+
+    #[test]
+    fn every_set_counts_the_same_bits() {
+        // Whole vectors and some more; word i has i bits.
+        let words: Vec<u64> = (0..61)
+            .map(|i| ((1 << i) - 1_u64).rotate_left(7 * i))
+            .collect();
+        let want: Vec<u32> = (0..61).collect();
+        for set in InstructionSet::available() {
+            let (mut plain, mut counting) = (vec![99; 61], vec![99; 61]);
+            set.run(Count(&words, &mut plain));
+            set.run_counting_bits(Count(&words, &mut counting));
+            assert_eq!((plain, counting), (want.clone(), want.clone()), "{set:?}");
+        }
     }
 
     #[test]

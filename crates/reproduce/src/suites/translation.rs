@@ -237,7 +237,11 @@ impl Suite for Translation {
         }
         if at.scale == Scale::Desk && at.set.title == "Multi30k" {
             arms.push(of(&size, PERFORMER, None, 1, None));
-            let points = if at.gives_up("seeds") { Some(8) } else { size.points };
+            let points = if at.gives_up("seeds") {
+                Some(8)
+            } else {
+                size.points
+            };
             let size = TranslationSettings { points, ..size };
             arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
         }

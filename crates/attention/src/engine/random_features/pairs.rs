@@ -49,10 +49,17 @@ impl<T: Real> Row<T> {
         }
     }
 
-    /// Divides the row's sum by its normaliser.
+    /// Divides the row's sum by its normaliser. A sum that is infinite says that a value was, and stays so.
     pub(super) fn normalise(self, sum: &mut [T]) {
         let inverse = self.inverse();
-        sum.iter_mut().for_each(|x| *x = bounded(*x * inverse));
+        for x in sum {
+            let divided = *x * inverse;
+            *x = if x.is_finite() {
+                bounded(divided)
+            } else {
+                divided
+            };
+        }
     }
 }
 

@@ -255,6 +255,29 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
     }
 }
 
+/// Values that are divided before they are summed up leave an infinite one as it is: it says what came in, where the
+/// largest number of the type would say that nothing was wrong. (Sums of features of either sign make NaN of it.)
+#[test]
+fn infinite_values_stay_infinite() {
+    for_all_settings(3, 5, |settings, example, label| {
+        let mut v = example.v.mapv(|x| x.signum() * 0.9 * f64::MAX);
+        v[[0, 0, 0, 0]] = f64::INFINITY;
+        let [q, k, v] = [example.q.view(), example.k.view(), v.view()];
+        let settings = settings.settings();
+        let outputs = [
+            attend(q, k, v, &settings).unwrap().output,
+            attend_with_weights(q, k, v, &settings).unwrap().0.output,
+        ];
+        let shown = weights(q, k, &settings).unwrap();
+        for output in outputs {
+            for (i, x) in output.slice(s![0, 0, .., 0]).iter().enumerate() {
+                let is_seen = shown[[0, 0, i, 0]] > 0.0;
+                assert_eq!(*x == f64::INFINITY, is_seen, "{label}, row {i}: {x}");
+            }
+        }
+    });
+}
+
 /// One row of each of some keys: the weights that the formula gives, in double precision where the type has no
 /// room.
 fn weights_of_one_row<T: Real>(settings: &Settings<T>, query: &[f64], keys: &[&[f64]]) -> Vec<f64> {

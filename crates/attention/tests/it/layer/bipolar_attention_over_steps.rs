@@ -174,6 +174,17 @@ fn inference_ends_in_the_last_neuron_and_refuses_values_without_a_fixed_point() 
     assert!(matches!(refused, Error::Argument(_)), "{refused}");
 }
 
+#[test]
+fn inference_refuses_queries_and_keys_that_are_no_numbers() {
+    let maps: [MapOf; 2] = [|layer| &mut layer.query, |layer| &mut layer.key];
+    for map in maps {
+        let mut layer = with_open_heads(config());
+        map(&mut layer).weight.copy_from(&[f64::NAN; WIDTH * WIDTH]);
+        let refused = layer.infer(input(), &lengths()).unwrap_err();
+        assert!(matches!(refused, Error::Argument(_)), "{refused}");
+    }
+}
+
 /// One of the maps of a layer.
 type MapOf = fn(&mut BipolarLayer<usize, f64>) -> &mut Linear<usize, usize, f64>;
 
