@@ -221,8 +221,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         for (i, row) in queries.zip(statistics) {
             if row.normaliser > T::zero() {
                 let (keys, all) = (self.rows.range(i).len(), self.rows.matrix(i).is_none());
-                let open = S::Norm::is_open(row, keys, all);
-                let open = open.then(|| self.open_row(i, row.reference));
+                let is_settled = S::Norm::settle(row, keys, all);
+                let open = (!is_settled).then(|| self.open_row(i, row.reference));
                 S::Norm::finish(row, open.as_ref());
             }
         }

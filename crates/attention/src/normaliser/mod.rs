@@ -53,17 +53,17 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &mut RowStatistics<T>,
     ) -> T;
 
-    /// Whether rounding of a sum over at most so many keys, or over just as many if it keeps `all`, could change the result
-    /// of [`Normaliser::finish`].
-    fn is_open(_row: &mut RowStatistics<T>, _keys: usize, _all: bool) -> bool {
-        false
+    /// Whether the row's sum over at most so many keys, or over just as many if it keeps `all`, is near enough for
+    /// [`Normaliser::finish`], or could be made so.
+    fn settle(_row: &mut RowStatistics<T>, _keys: usize, _all: bool) -> bool {
+        true
     }
 
     /// Changes the normaliser of a row that has absorbed all its keys, at least one, into what its sums are
     /// divided by, here and in [`Normaliser::pull`]: by default it is that already. A row begins with a
     /// normaliser of 0 and a largest score of minus infinity.
     ///
-    /// A row that [is open](Normaliser::is_open) is given its keys once more.
+    /// A row that could not be [settled](Normaliser::settle) is given its keys once more.
     fn finish(_row: &mut RowStatistics<T>, _open: Option<&Open<T>>) {}
 
     /// Recomputes the normalised weights of a block and pulls their gradients back.

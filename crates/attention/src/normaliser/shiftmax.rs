@@ -51,18 +51,18 @@ impl<T: Real> Normaliser<T> for Shiftmax {
     /// The bound is four times that. A reference other than zero is no whole number of powers of two: there no sum
     /// that differs by rounding alone is likelier to lie at a power than any other.
     ///
-    /// A row that all but chooses one key is not looked at again: with whole scores its sum is the 1 of that key and more
-    /// than nothing, which rounding may have lost.
-    fn is_open(row: &mut RowStatistics<T>, keys: usize, all: bool) -> bool {
+    /// A row that all but chooses one key need not be looked at again: with whole scores its sum is the 1 of that key and
+    /// more than nothing, which rounding may have lost.
+    fn settle(row: &mut RowStatistics<T>, keys: usize, all: bool) -> bool {
         let error = (keys as f64 / 2.0 + 128.0) * T::epsilon().as_f64();
         let (sum, one) = (row.normaliser, T::one());
         if all && keys > 1 && row.reference == Level::NONE && sum.as_f64() <= 1.0 + error {
             row.normaliser = sum.max(one + T::epsilon());
-            return false;
+            return true;
         }
         let (fraction, _) = libm::frexp(row.normaliser.as_f64());
         let is_near = fraction <= 0.5 * (1.0 + error) || fraction >= 1.0 - error;
-        is_near && (row.reference == Level::NONE || row.reference.value() == 0.0)
+        !is_near || (row.reference != Level::NONE && row.reference.value() != 0.0)
     }
 
     fn finish(row: &mut RowStatistics<T>, open: Option<&Open<T>>) {
