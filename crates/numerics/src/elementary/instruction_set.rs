@@ -282,29 +282,33 @@ mod tests {
         assert_eq!(InstructionSet::asked_for(None).ok(), fastest);
     }
 
-    /// The bits of each of some words.
-    struct Count<'a>(&'a [u64], &'a mut [u32]);
+    /// Counts the bits of words, and writes the type of the arithmetic that it is run with.
+    struct Count<'a>(&'a [u64], &'a mut [u32], &'a mut &'static str);
 
     impl Task for Count<'_> {
         #[inline(always)]
         fn run<A: Arithmetic>(self, _: A) {
             let each = self.1.iter_mut().zip(self.0);
             each.for_each(|(count, word)| *count = word.count_ones());
+            *self.2 = std::any::type_name::<A>();
         }
     }
 
     #[test]
-    fn every_set_counts_the_same_bits() {
+    fn bits_are_counted_with_the_instructions_that_were_asked_for() {
         // Whole vectors and some more; word i has i bits.
-        let words: Vec<u64> = (0..61)
-            .map(|i| ((1 << i) - 1_u64).rotate_left(7 * i))
-            .collect();
-        let want: Vec<u32> = (0..61).collect();
+        let word = |i: u32| ((1_u64 << i) - 1).rotate_left(7 * i);
+        let (words, want): (Vec<_>, Vec<_>) = (0..61).map(|i| (word(i), i)).unzip();
+        let mut seen = Vec::new();
         for set in InstructionSet::available() {
-            let (mut plain, mut counting) = (vec![99; 61], vec![99; 61]);
-            set.run(Count(&words, &mut plain));
-            set.run_counting_bits(Count(&words, &mut counting));
-            assert_eq!((plain, counting), (want.clone(), want.clone()), "{set:?}");
+            let [(mut plain, mut used), (mut counting, mut used_to_count)] =
+                [0, 1].map(|_| (vec![99; words.len()], ""));
+            set.run(Count(&words, &mut plain, &mut used));
+            set.run_counting_bits(Count(&words, &mut counting, &mut used_to_count));
+            assert_eq!((&plain, &counting), (&want, &want), "{set:?}");
+            assert_eq!(used_to_count, used, "{set:?}");
+            assert!(!seen.contains(&used), "{set:?}");
+            seen.push(used);
         }
     }
 
