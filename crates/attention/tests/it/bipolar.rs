@@ -10,14 +10,18 @@ use ndarray::{Array2, Array4, array, s};
 use rand::Rng;
 use std::f64::consts::LN_2;
 
-/// Masks of every kind for four queries and six keys.
-fn masks() -> [Mask; 4] {
+/// Masks of every kind for two examples and heads, four queries and six keys.
+fn masks() -> [Mask; 5] {
     let matrix = Array2::from_shape_fn((4, 6), |(i, j)| i != 1 && (3 * i + j) % 4 != 2);
+    let matrices = Array4::from_shape_fn((2, 2, 4, 6), |(b, m, i, j)| {
+        i != 1 && (b + 2 * m + 3 * i + j) % 4 != 2
+    });
     [
         Mask::none(),
         Mask::none().with_causality(),
         Mask::none().with_key_lengths(vec![4, 0]),
         Mask::none().with_matrix(matrix.view()),
+        Mask::none().with_matrices(matrices.view()),
     ]
 }
 
@@ -337,6 +341,8 @@ fn what_integers_cannot_hold_is_named() {
         to_fixed_point((&x * 524_288.0).view()).unwrap_err(),
         "values",
     );
+    let lowest = to_fixed_point((&x * -524_288.0).view()).unwrap();
+    assert!(lowest.iter().all(|&x| x == i32::MIN));
     names(
         to_fixed_point((&x * f64::NAN).view()).unwrap_err(),
         "values",
@@ -380,5 +386,21 @@ fn sums_stay_in_their_range() {
         // Three equal weights of a quarter.
         let want = 3 * (i64::from(end) >> 2);
         assert!(output.unwrap().iter().all(|&x| i64::from(x) == want));
+    }
+}
+
+/// Weights of a half down to 2^-31 leave room for many smaller ones, each of which takes a unit from a negative value:
+/// such a sum ends at the end of 32 bits. Of a positive one the smaller weights leave nothing.
+#[test]
+fn sums_of_weights_below_a_unit_stay_in_their_range() {
+    let scores: Vec<i64> = (-10..=20).rev().chain([-19; 100]).collect();
+    let [q, k] = with_scores::<f64>(&scores, 64).map(|x| ternary(x.view(), 0.5).unwrap());
+    for (value, want) in [
+        (i32::MIN, i32::MIN),
+        (i32::MAX, (1..31).map(|shift| i32::MAX >> shift).sum()),
+    ] {
+        let values = Array4::from_elem((1, 1, scores.len(), 1), value);
+        let output = attend_by_shifts(q.view(), k.view(), values.view(), &Mask::none()).unwrap();
+        assert_eq!(output[[0, 0, 0, 0]], want);
     }
 }

@@ -3,6 +3,7 @@
 mod agrees_with_torch;
 mod attention_in_general;
 mod bipolar;
+mod bipolar_on_bits;
 mod bipolar_theorems;
 mod cat;
 mod conformance;

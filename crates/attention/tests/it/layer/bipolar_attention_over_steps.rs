@@ -2,10 +2,12 @@
 
 use super::WIDTH;
 use crate::names;
-use bochner_attention::{BipolarLayer, BipolarLayerConfig, Error, Mask, Settings, attend};
+use bochner_attention::{
+    BipolarLayer, BipolarLayerConfig, Error, Mask, Settings, attend, attend_vjp,
+};
 use bochner_nn::{Adam, Linear, Parameters, parameter_count};
 use bochner_numerics::{Seed, relative_error};
-use bochner_ops::{AdamConfig, SpikingNeuron};
+use bochner_ops::{AdamConfig, Slot, SpikeTrain, SpikingNeuron};
 use dfdx::prelude::*;
 use ndarray::{Array2, Array3, Array4, ArrayView1, Axis, concatenate, s};
 
@@ -45,12 +47,8 @@ fn lengths() -> Mask {
     Mask::none().with_key_lengths(vec![TIME, 2])
 }
 
-/// The layer by its formula, given its maps and attention on arrays.
-fn formula(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>, mask: &Mask) -> Array4<f64> {
-    let map = |of: &Linear<usize, usize, f64>, x: &Array2<f64>| {
-        let weight = Array2::from_shape_vec((WIDTH, WIDTH), of.weight.as_vec()).unwrap();
-        x.dot(&weight.t()) + ArrayView1::from(&of.bias.as_vec())
-    };
+/// The potentials that flow into the neurons of queries and of keys, and the values.
+fn streams(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>) -> [Array4<f64>; 3] {
     let norm = |mut x: Array2<f64>| {
         for mut row in x.rows_mut() {
             let mean = row.mean().unwrap();
@@ -64,47 +62,56 @@ fn formula(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>, mask: &Mask) -> Ar
         .to_shape((STEPS * BATCH * TIME, WIDTH))
         .unwrap()
         .to_owned();
-    let neuron = layer.config().neuron;
-    let of = |map_of, spikes: bool| {
-        let x = norm(map(map_of, &rows)).into_raw_vec_and_offset().0;
-        let x = if spikes {
-            neuron.run(&x, STEPS).unwrap().spikes
-        } else {
-            x
-        };
-        Array4::from_shape_vec((STEPS, BATCH, TIME, WIDTH), x).unwrap()
-    };
-    let [q, k, v] = [
-        of(&layer.query, true),
-        of(&layer.key, true),
-        of(&layer.value, false),
-    ];
+    [&layer.query, &layer.key, &layer.value].map(|of| {
+        let values = norm(map(of, &rows)).into_raw_vec_and_offset().0;
+        Array4::from_shape_vec(x.raw_dim(), values).unwrap()
+    })
+}
+
+fn map(of: &Linear<usize, usize, f64>, x: &Array2<f64>) -> Array2<f64> {
+    let weight = Array2::from_shape_vec((WIDTH, WIDTH), of.weight.as_vec()).unwrap();
+    x.dot(&weight.t()) + ArrayView1::from(&of.bias.as_vec())
+}
+
+/// What neurons make of potentials.
+fn train(neuron: SpikingNeuron, potentials: &Array4<f64>) -> SpikeTrain<f64> {
+    neuron.run(potentials.as_slice().unwrap(), STEPS).unwrap()
+}
+
+/// Joins what is made of each step and head, `[B, T, w]`.
+fn of_heads(of: impl Fn(usize, usize) -> Array3<f64>) -> Array4<f64> {
+    let steps =
+        [0, 1, 2].map(|step| concatenate![Axis(2), of(step, 0), of(step, 1)].insert_axis(Axis(0)));
+    concatenate![Axis(0), steps[0], steps[1], steps[2]]
+}
+
+/// One head of one step, `[B, 1, T, w]`.
+fn head(x: &Array4<f64>, step: usize, m: usize) -> Array4<f64> {
     let half = WIDTH / 2;
-    let steps = (0..STEPS).map(|step| {
-        let heads = (0..2).map(|m| {
-            let cut = |x: &Array4<f64>| {
-                let x = x
-                    .slice(s![step, .., .., m * half..(m + 1) * half])
-                    .to_owned();
-                x.insert_axis(Axis(1))
-            };
-            let [q, k, v] = [&q, &k, &v].map(cut);
-            // Ternary numbers are what they are at any threshold up to 1.
-            let settings = Settings::bipolar(1.0, 1.0, mask);
-            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
-            attended.output.index_axis_move(Axis(1), 0)
-        });
-        let heads: Vec<Array3<f64>> = heads.collect();
-        concatenate![Axis(2), heads[0], heads[1]].insert_axis(Axis(0))
+    let x = x.slice(s![step, .., .., m * half..(m + 1) * half]);
+    x.to_owned().insert_axis(Axis(1))
+}
+
+/// The layer by its formula, given its maps and attention on arrays.
+fn formula(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>, mask: &Mask) -> Array4<f64> {
+    let [q, k, v] = streams(layer, x);
+    let spikes = |x: &Array4<f64>| {
+        let train = train(layer.config().neuron, x);
+        Array4::from_shape_vec(x.raw_dim(), train.spikes).unwrap()
+    };
+    let (q, k) = (spikes(&q), spikes(&k));
+    let joined = of_heads(|step, m| {
+        let [q, k, v] = [&q, &k, &v].map(|x| head(x, step, m));
+        // Ternary numbers are what they are at any threshold up to 1.
+        let settings = Settings::bipolar(1.0, 1.0, mask);
+        let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+        attended.output.index_axis_move(Axis(1), 0)
     });
-    let steps: Vec<Array4<f64>> = steps.collect();
-    let joined = concatenate![Axis(0), steps[0], steps[1], steps[2]];
-    let joined = joined
-        .to_shape((STEPS * BATCH * TIME, WIDTH))
-        .unwrap()
-        .to_owned();
-    let output = map(&layer.output, &joined).into_raw_vec_and_offset().0;
-    Array4::from_shape_vec((STEPS, BATCH, TIME, WIDTH), output).unwrap()
+    let rows = joined.to_shape((STEPS * BATCH * TIME, WIDTH)).unwrap();
+    let output = map(&layer.output, &rows.to_owned())
+        .into_raw_vec_and_offset()
+        .0;
+    Array4::from_shape_vec(x.raw_dim(), output).unwrap()
 }
 
 #[test]
@@ -227,6 +234,42 @@ fn gradients_of_what_is_smooth_are_those_of_differences() {
             "{name}: {got} {want}"
         );
         assert_eq!(got == 0.0, ["query", "key"].contains(&name), "{name}");
+    }
+}
+
+/// The shift of a norm has the gradients of all its potentials: those that attention passes to the spikes of each step,
+/// taken back through the neurons.
+#[test]
+fn gradients_of_potentials_are_those_of_their_spikes() {
+    let layer = with_open_heads(config());
+    let (x, mask) = (input(), lengths());
+    let cotangent: Steps = Cpu::seed_from_u64(4).sample_normal_like(x.shape());
+    let y = layer.attend_self(x.leaky_trace(), &mask).unwrap();
+    let gradients = (y * cotangent.clone()).sum::<Rank0, _>().backward();
+    let ([q, k, v], cotangent) = (streams(&layer, &array(&x)), array(&cotangent));
+    let neuron = layer.config().neuron;
+    let trains = [&q, &k].map(|x| train(neuron, x));
+    let [q, k] =
+        [0, 1].map(|i| Array4::from_shape_vec(q.raw_dim(), trains[i].spikes.clone()).unwrap());
+    for (i, norm) in [&layer.query_norm, &layer.key_norm].into_iter().enumerate() {
+        let of_spikes = of_heads(|step, m| {
+            let [q, k, v, g] = [&q, &k, &v, &cotangent].map(|x| head(x, step, m));
+            // All ternary numbers lie in this window, in which the slope is a half.
+            let settings = Settings::bipolar(0.5, 2.0, &mask);
+            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+            let pulled = attend_vjp(&attended, g.view()).unwrap();
+            [pulled.q, pulled.k][i]
+                .index_axis(Axis(1), 0)
+                .mapv(|x| 2.0 * x)
+        });
+        let (mut all, of_spikes) = (Vec::new(), of_spikes.iter().copied().collect::<Vec<_>>());
+        let place = Slot::new(&mut all, of_spikes.len());
+        neuron.vjp(&trains[i].membrane, &of_spikes, STEPS, place);
+        let rows = Array2::from_shape_vec((STEPS * BATCH * TIME, WIDTH), all).unwrap();
+        let want = rows.sum_axis(Axis(0)).to_vec();
+        let got: Vec<f64> = gradients.get(&norm.beta).as_vec();
+        assert!(want.iter().all(|x| x.abs() > 1e-3), "{want:?}");
+        assert!(relative_error(&got, &want) < 1e-12, "{i}: {got:?} {want:?}");
     }
 }
 
