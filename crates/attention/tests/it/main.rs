@@ -12,6 +12,7 @@ mod layer;
 mod mechanisms_train_without_a_framework;
 mod performer;
 mod primal;
+mod random_features;
 
 use bochner_attention::Error;
 
