@@ -275,30 +275,6 @@ fn a_bias_by_distance_is_the_same_in_both_precisions() {
     assert!(near);
 }
 
-/// A head with a row that is no number multiplies numbers, the others bits: the rows without it are the same in every bit.
-#[test]
-fn products_of_bits_are_products_of_numbers() {
-    fn check<T: Real>() {
-        for width in [3, 64, 70] {
-            let [q, k, v] = ["queries", "keys", "values"]
-                .map(|name| random([1, 2, 70, width], name).mapv(T::of));
-            let mut broken = q.clone();
-            broken[[0, 0, 69, width - 1]] = T::nan();
-            for mask in [Mask::none(), Mask::none().with_causality()] {
-                let settings = Settings::bipolar(0.5, 1.0, &mask);
-                let rows = |q: &Array4<T>| {
-                    let shown = weights(q.view(), k.view(), &settings).unwrap();
-                    let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
-                    [shown, attended.output].map(|x| x.slice(s![.., .., ..69, ..]).to_owned())
-                };
-                assert_eq!(rows(&broken), rows(&q), "{width}, {mask:?}");
-            }
-        }
-    }
-    check::<f32>();
-    check::<f64>();
-}
-
 /// A shift rounds down by less than a unit a key.
 #[test]
 fn shifts_are_within_a_unit_a_key() {

@@ -134,7 +134,7 @@ impl<T: Real> Scanned<T> for Head<'_, T> {
     fn read(&self, task: &mut Task<T>, span: &Span, sums: &Sums<T>, out: Out<'_, T>) {
         let Out { output, rows } = out;
         rows.fill(Row::blind());
-        task.keys = None;
+        debug_assert!(task.keys.is_none(), "of another span");
         if rows.is_empty() {
             return;
         }
@@ -172,7 +172,7 @@ impl<T: Real> Scanned<T> for Head<'_, T> {
         gradients: &mut GradientRows<T>,
     ) {
         let rows = &given.rows[span.queries.clone()];
-        task.keys = None;
+        debug_assert!(task.keys.is_none(), "of another span");
         if rows.is_empty() {
             return;
         }
