@@ -7,6 +7,7 @@ use bochner_numerics::operations::count;
 use bochner_numerics::{Real, relative_error};
 use ndarray::{Array2, Array4, Axis, concatenate, s};
 use std::f64::consts::LN_2;
+use std::ops::Range;
 
 const QUERIES: usize = 7;
 const KEYS: usize = 70;
@@ -118,7 +119,7 @@ fn packed_sequences_are_each_alone() {
     let lengths = [20, 45, 5];
     let [q, k, v, g] = ["q", "k", "v", "g"].map(|name| random::<f64, _>([1, 2, KEYS, 70], name));
     let packed = Mask::none().with_packed(&lengths);
-    let results = |range: std::ops::Range<usize>, mask: &Mask| {
+    let results = |range: Range<usize>, mask: &Mask| {
         let at = s![.., .., range, ..];
         let [q, k, v, g] = [&q, &k, &v, &g].map(|x| x.slice(at).to_owned());
         let settings = Settings::bipolar(THRESHOLD, WINDOW, mask);
