@@ -81,7 +81,8 @@ static CARD: Card = Card {
         Cut::new(
             "seeds",
             "all models were trained for three quarters of the epochs, the seeds were cut to two, and the squared kernel in \
-             linear time was left out, whose 2,080 features are many more than a sentence's fourteen tokens",
+             linear time got 8 spectral points in place of 32: its sums hold 136 features, not 2,080, beside a sentence's \
+             fourteen tokens",
         ),
     ],
     repeats: true,
@@ -236,9 +237,13 @@ impl Suite for Translation {
         }
         if at.scale == Scale::Desk && at.set.title == "Multi30k" {
             arms.push(of(&size, PERFORMER, None, 1, None));
-            if !at.gives_up("seeds") {
-                arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
-            }
+            let points = if at.gives_up("seeds") {
+                Some(8)
+            } else {
+                size.points
+            };
+            let size = TranslationSettings { points, ..size };
+            arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
         }
         arms
     }
