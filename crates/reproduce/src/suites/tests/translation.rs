@@ -29,17 +29,19 @@ fn desk(results: &Results) -> Plan {
 }
 
 #[test]
-fn the_last_cut_has_two_seeds_and_no_linear_time() {
+fn the_last_cut_has_two_seeds_and_few_points_in_linear_time() {
     let sets = TRANSLATION.card().asked(Scale::Desk, &[]);
     let last = TRANSLATION.card().cuts.len() - 1;
     let frame = frame(Scale::Desk, last);
     let plan = Plan::new(&TRANSLATION, &sets, frame, Choices::Dearest);
-    let arms = plan.compared().map(|arm| (arm.model, arm.units.len()));
+    let arms = plan.compared();
+    let arms = arms.map(|arm| (arm.model, arm.units.len(), arm.settings().points()));
     let expected = [
-        ("Transformer", 2),
-        ("IKAN-direct", 2),
-        ("MIKAN", 2),
-        ("Performer", 1),
+        ("Transformer", 2, None),
+        ("IKAN-direct", 2, Some(32)),
+        ("MIKAN", 2, Some(32)),
+        ("Performer", 1, None),
+        ("IKAN-direct, linear time", 1, Some(8)),
     ];
     assert_eq!(arms.collect::<Vec<_>>(), expected);
     assert!(plan.compared().all(|arm| arm.settings().epochs() == 23));
