@@ -1,7 +1,10 @@
 //! Products of spikes on bits: those of the numbers, wherever words, blocks, heads and windows end.
 
 use crate::names;
-use bochner_attention::{Blocks, Form, Mask, Settings, attend, attend_vjp, ternary, weights};
+use bochner_attention::{
+    Blocks, Form, Mask, Settings, attend, attend_by_shifts, attend_vjp, ternary, to_fixed_point,
+    weights,
+};
 use bochner_numerics::check::random;
 use bochner_numerics::operations::count;
 use bochner_numerics::{Real, relative_error};
@@ -138,6 +141,35 @@ fn packed_sequences_are_each_alone() {
             assert!(off < 1e-12, "{range:?}: {off:e}");
         }
         start += length;
+    }
+}
+
+/// In whole numbers each query reads the keys that its mask keeps, wherever its range begins: to the bit.
+#[test]
+fn shifts_read_the_keys_that_a_mask_keeps() {
+    let q: Array4<f64> = random([1, 2, QUERIES, 70], "queries");
+    let k: Array4<f64> = random([1, 2, KEYS, 70], "keys");
+    let v: Array4<f64> = random([1, 2, KEYS, 3], "values");
+    let values = to_fixed_point(v.view()).unwrap();
+    let [queries, keys] = [&q, &k].map(|x| ternary(x.view(), THRESHOLD).unwrap());
+    let mut all = masks();
+    all.push(all[4].clone().with_window(12, 3).unwrap());
+    for mask in all {
+        let got = attend_by_shifts(queries.view(), keys.view(), values.view(), &mask).unwrap();
+        for m in 0..2 {
+            let [q, k] = [&q, &k].map(|x| spikes(&x.slice(s![0, m, .., ..]).to_owned()));
+            let keeps = |i, j| mask.keeps([0, m, i, j], [QUERIES, KEYS]);
+            let weights = shiftmax(&q.dot(&k.t()), keeps);
+            for (i, n) in ndarray::indices((QUERIES, 3)) {
+                let kept = (0..KEYS).filter(|&j| weights[[i, j]] > 0.0);
+                let shifted = kept.map(|j| {
+                    let shift = -weights[[i, j]].log2();
+                    values[[0, m, j, n]] >> shift.min(31.0) as u32
+                });
+                let want: i32 = shifted.sum();
+                assert_eq!(got[[0, m, i, n]], want, "{mask:?}: {m}, {i}");
+            }
+        }
     }
 }
 
