@@ -252,6 +252,38 @@ fn a_bias_that_adds_nothing_changes_nothing() {
     check::<f64>();
 }
 
+/// A query that keeps one key gives it all its weight, whatever hides the others.
+fn one_key_alone_has_all_the_weight<T: Real>() {
+    let x = random([1, 2, 5, 40], "queries and keys").mapv(T::of);
+    let own = Array4::from_shape_fn((1, 1, 5, 5), |(.., i, j)| i == j);
+    let [as_mask, too_low_for_weights] = [f64::NEG_INFINITY, -1e4].map(|lowest| {
+        let bias = own.mapv(|own| T::of(if own { 0.0 } else { lowest }));
+        Some(Bias::fixed(bias.view()).unwrap())
+    });
+    for (mask, bias) in [
+        (Mask::none().with_packed(&[1; 5]), None),
+        (Mask::none().with_matrices(own.view()), None),
+        (Mask::none(), as_mask),
+        (Mask::none(), too_low_for_weights),
+    ] {
+        let settings = Settings {
+            bias,
+            ..Settings::bipolar(0.5, 1.0, &mask)
+        };
+        let shown = weights(x.view(), x.view(), &settings).unwrap();
+        for ((.., i, j), &weight) in shown.indexed_iter() {
+            let want = if i == j { T::one() } else { T::zero() };
+            assert_eq!(weight, want, "{mask:?}: {i}, {j}");
+        }
+    }
+}
+
+#[test]
+fn one_key_alone_has_all_the_weight_in_either_precision() {
+    one_key_alone_has_all_the_weight::<f32>();
+    one_key_alone_has_all_the_weight::<f64>();
+}
+
 /// A row's own key has the bias zero, and what lies far below it decides what the row is divided by.
 #[test]
 fn a_bias_by_distance_is_the_same_in_both_precisions() {
