@@ -237,12 +237,8 @@ impl Suite for Translation {
         }
         if at.scale == Scale::Desk && at.set.title == "Multi30k" {
             arms.push(of(&size, PERFORMER, None, 1, None));
-            let points = if at.gives_up("seeds") {
-                Some(8)
-            } else {
-                size.points
-            };
-            let size = TranslationSettings { points, ..size };
+            let kept = size.points.filter(|_| !at.gives_up("seeds"));
+            size.points = kept.or(Some(8));
             arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
         }
         arms
