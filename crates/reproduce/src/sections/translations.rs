@@ -35,7 +35,7 @@ pub fn resampled(document: &mut Document, account: &Account<'_>) {
     document.heading("On resampled lines");
     document.text(format!(
         "Each model against the {} of its seed, in the epochs of the V-numbers, on the same {} resampled test parts: BLEU with \
-         its 95 % interval, the difference, and the probability of one as large between two equally good systems. This says \
+         its 95 % interval, the difference, and sacrebleu's p-value, which counts deviations to one side. This says \
          how much the choice of test lines matters, not that of the seed. Signature: `{}`.",
         account.card.baseline,
         of.samples,

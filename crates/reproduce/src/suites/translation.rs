@@ -82,7 +82,7 @@ static CARD: Card = Card {
             "seeds",
             "all models were trained for three quarters of the epochs, the seeds were cut to two, and the squared kernel in \
              linear time got 8 spectral points in place of 32: its sums hold 136 features, not 2,080, beside a sentence's \
-             fourteen tokens",
+             sixteen tokens",
         ),
     ],
     repeats: true,
