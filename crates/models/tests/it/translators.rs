@@ -4,6 +4,7 @@ use bochner_attention::{Pass, Variant};
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::{Translator, TranslatorConfig};
+use bochner_nn::Element;
 use dfdx::prelude::*;
 
 pub(crate) const START: usize = 2;
@@ -50,8 +51,8 @@ pub(crate) fn config(
 }
 
 /// The logarithmic probability of a target, its end included, by a pass over all of it.
-pub(crate) fn log_prob(
-    model: &Translator<f64>,
+pub(crate) fn log_prob<E: Element>(
+    model: &Translator<E>,
     source: &[usize],
     target: &[usize],
     pass: Pass,
@@ -65,8 +66,8 @@ pub(crate) fn log_prob(
     let next = target.iter().copied().chain([END]);
     let rows = rows.chunks(model.config().tokens);
     let each = rows.zip(next).map(|(row, token)| {
-        let total: f64 = row.iter().map(|x| x.exp()).sum();
-        row[token] - total.ln()
+        let total: f64 = row.iter().map(|x| x.as_f64().exp()).sum();
+        row[token].as_f64() - total.ln()
     });
     each.sum()
 }
