@@ -95,14 +95,16 @@ pub fn attend_by_shifts(
     let all = output.as_slice_mut().expect("row-major");
     parallel::for_each_chunk(all, slab, |h, output| {
         let at = s![h / heads, h % heads, .., ..];
-        let values = v.slice(at).as_standard_layout().into_owned();
-        let [queries_as_bits, keys_as_bits] = [q, k].map(|x| {
-            let x = x.slice(at).as_standard_layout().into_owned();
+        let values = v.slice(at);
+        let values = values.as_standard_layout();
+        let bits = |x: ArrayView4<i8>| {
+            let x = x.slice(at);
+            let x = x.as_standard_layout();
             TernaryRows::new(&words, x.as_slice().expect("row-major"), width)
-        });
+        };
         let head = Head {
-            queries: queries_as_bits,
-            keys: keys_as_bits,
+            queries: bits(q),
+            keys: bits(k),
             values: values.as_slice().expect("row-major"),
             width: value_width,
         };

@@ -1,9 +1,9 @@
 //! Blocked attention of one head: no `[Tq, Tk]` array is ever stored.
 //!
 //! Queries are taken in blocks, keys in blocks within; the raw scores of a block come from one
-//! matrix product (or from bits, where all numbers are -1, 0 and 1), a sweep over each row turns them into unnormalised weights relative to the
-//! row's reference exponent, and a second product adds the weighted values. The backward pass
-//! recomputes the same blocks from the row statistics. Blocks do not depend on the machine, and
+//! matrix product, or from bits where all numbers are -1, 0 and 1; a sweep over each row turns them
+//! into unnormalised weights relative to the row's reference exponent, and a second product adds
+//! the weighted values. The backward pass recomputes the same blocks from the row statistics. Blocks do not depend on the machine, and
 //! every sum has a fixed order, so the bits do not depend on the number of threads.
 
 mod arguments;

@@ -67,9 +67,9 @@ impl<E: Element> Translator<E> {
     /// [`apply`](Self::apply) in the same pass, to rounding.
     ///
     /// About as many batches are at work at once as there are threads, and each holds the states of its hypotheses. Keys
-    /// and values that hypotheses have in common are there once. A state of constant size is held by each hypothesis: for a squared kernel with R spectral
-    /// points in linear time, `R (2 R + 1) (head width + 1)` numbers for each head of each layer. With 32 points, 4 layers
-    /// of 4 heads of width 32 and `f32` these are 4.4 MB a hypothesis, 0.7 GB a batch.
+    /// and values that hypotheses have in common are there once. A state of constant size is held by each hypothesis: for a
+    /// squared kernel with R spectral points in linear time, `R (2 R + 1) (head width + 1)` numbers for each head of each
+    /// layer. With 32 points, 4 layers of 4 heads of width 32 and `f32` these are 4.4 MB a hypothesis, 0.7 GB a batch.
     ///
     /// # Errors
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::Argument`] for a longest translation that has more tokens

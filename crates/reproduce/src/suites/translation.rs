@@ -81,8 +81,7 @@ static CARD: Card = Card {
         Cut::new(
             "seeds",
             "all models were trained for three quarters of the epochs, the seeds were cut to two, and the squared kernel in \
-             linear time got 8 spectral points in place of 32: its sums hold 136 features, not 2,080, beside a sentence's \
-             sixteen tokens",
+             linear time got 8 spectral points: its sums hold 136 features (2,080 with 32), a sentence some 16 tokens",
         ),
     ],
     repeats: true,
@@ -237,8 +236,9 @@ impl Suite for Translation {
         }
         if at.scale == Scale::Desk && at.set.title == "Multi30k" {
             arms.push(of(&size, PERFORMER, None, 1, None));
-            let kept = size.points.filter(|_| !at.gives_up("seeds"));
-            size.points = kept.or(Some(8));
+            if at.gives_up("seeds") {
+                size.points = Some(8);
+            }
             arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
         }
         arms
