@@ -1,0 +1,3 @@
+//! Attention for any score, forward and backward, on plain arrays.
+
+pub use ndarray;
