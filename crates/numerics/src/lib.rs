@@ -36,6 +36,7 @@
 //! | [`product`] | [`matmul`], [`Panels`] |
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`normal`] | the normal distribution, one number at a time |
+//! | [`number`] | [`Number`], [`Value`] and [`Dual`]: a function written once, for its values and its slopes |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory for the next step, large pages, memory that is not cleared |
 //! | [`argument`] | [`ArgumentError`], the one spelling of what is wrong with an argument |
@@ -59,6 +60,7 @@ pub mod fourier;
 pub mod matrix;
 pub mod memory;
 pub mod normal;
+pub mod number;
 pub mod operations;
 pub mod parallel;
 pub mod product;
@@ -83,6 +85,7 @@ pub use fourier::Fourier;
 pub use matrix::{Mat, MatMut};
 #[cfg(feature = "ndarray")]
 pub use ndarray;
+pub use number::{Dual, Number, Value};
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};
 pub use rand;

@@ -94,12 +94,29 @@ pub(super) const LN_2_DOUBLE: [f64; 2] = [0.6931471803691238, 1.9082149292705877
 ///
 /// With $n$ the integer nearest to $x / \ln 2$ and $r = x - n \ln 2$, the result is $2^n e^r$.
 #[inline(always)]
-pub(super) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
+pub(crate) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
     let k = &T::EXPONENTIAL;
     let x = if high < k.lowest { k.lowest } else { high };
     let x = if x > k.highest { k.highest } else { x };
     // Beyond the bounds an ulp of `high`, and with it `low`, may be large.
     let low = if x == high { low } else { T::zero() };
+    let (excess, shifted) = of_remainder::<T, A>(x, low);
+    scale(T::one() + excess, shifted)
+}
+
+/// $e^x - 1$ for $0 \le x \le 80$, within about 1.5 ulp.
+#[inline(always)]
+pub(super) fn exponential_minus_one<T: Lane, A: Arithmetic>(x: T) -> T {
+    let (excess, shifted) = of_remainder::<T, A>(x, T::zero());
+    let n = T::bits(shifted).wrapping_sub(&T::bits(T::SHIFTER));
+    let power = T::of_bits(n.wrapping_add(&T::BIAS) << T::SIGNIFICAND);
+    A::mul_add(power, excess, power - T::one())
+}
+
+/// $e^r - 1$, and the shifter plus $n$, for $x + \text{low} = n \ln 2 + r$.
+#[inline(always)]
+fn of_remainder<T: Lane, A: Arithmetic>(x: T, low: T) -> (T, T) {
+    let k = &T::EXPONENTIAL;
     let shifted = A::mul_add(x, k.log2_e, T::SHIFTER);
     let n = shifted - T::SHIFTER;
     let r_high = A::mul_add(-n, k.ln_2[0], x);
@@ -107,7 +124,7 @@ pub(super) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
     let r = r_high + r_low;
     let r_lost = r_low - (r - r_high);
     let curved = A::mul_add(r * r, polynomial::<T, A>(k.polynomial, r), r_lost);
-    scale(T::one() + (r + curved), shifted)
+    (r + curved, shifted)
 }
 
 /// $2^n y$, with $n$ in the low bits of `shifted`.

@@ -34,15 +34,7 @@ impl<T: Lane> Blockwise<T, 1> for NaturalLogarithm {
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
         let mut values = *x;
         for x in &mut values {
-            let is_positive = *x > T::zero() && *x < T::infinity();
-            let at_zero = if *x == T::zero() {
-                T::neg_infinity()
-            } else {
-                T::nan()
-            };
-            let end = if *x == T::infinity() { *x } else { at_zero };
-            let ln = natural_logarithm::<T, A>(if is_positive { *x } else { T::one() });
-            *x = if is_positive { ln } else { end };
+            *x = ln::<T, A>(*x);
         }
         [values]
     }
@@ -105,6 +97,20 @@ pub(super) fn logarithm<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
     let (high, lost) = ordered_sum(exponent * k.ln_2[0], m_high);
     let low = A::mul_add(exponent, k.ln_2[1], lost + m_low);
     ordered_sum(high, low)
+}
+
+/// $\ln x$ with the ends of [`ln_in_place`].
+#[inline(always)]
+pub(crate) fn ln<T: Lane, A: Arithmetic>(x: T) -> T {
+    let is_positive = x > T::zero() && x < T::infinity();
+    let at_zero = if x == T::zero() {
+        T::neg_infinity()
+    } else {
+        T::nan()
+    };
+    let end = if x == T::infinity() { x } else { at_zero };
+    let ln = natural_logarithm::<T, A>(if is_positive { x } else { T::one() });
+    if is_positive { ln } else { end }
 }
 
 /// $\ln x$ for finite $x > 0$, within about an ulp.

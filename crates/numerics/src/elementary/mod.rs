@@ -40,10 +40,11 @@
 //! ```
 
 #[cfg(test)]
-mod accuracy;
+pub(crate) mod accuracy;
 pub(crate) mod arithmetic;
 pub(crate) mod block;
 pub(crate) mod exponential;
+pub(crate) mod hyperbolic_tangent;
 pub(crate) mod instruction_set;
 pub(crate) mod lane;
 pub(crate) mod logarithm;

@@ -6,12 +6,12 @@ use super::exponential::exponential;
 use super::lane::Lane;
 use super::logarithm::logarithm;
 
-/// $x^p$ for $x \ge 0$ and an exponent that is not zero.
+/// $x^p$ for $x \ge 0$.
 ///
 /// # Numerics
 /// $e^{p \ln x}$ with the logarithm and the product in two parts each, so that the error is below
 /// 1 ulp in `f32` and 1.5 ulp in `f64` however large $p \ln x$ is. $0^p$ is 0 for $p > 0$ and infinite for
-/// $p < 0$, whatever the sign of the zero. A negative $x$ gives NaN, even where $p$ is an integer.
+/// $p < 0$, whatever the sign of the zero; $x^0$ is 1. A negative $x$ gives NaN, even where $p$ is an integer.
 #[derive(Clone, Copy)]
 pub(super) struct Power<T> {
     exponent: T,
@@ -20,12 +20,19 @@ pub(super) struct Power<T> {
 }
 
 impl<T: Lane> Power<T> {
-    /// The power with exponent `p`, which is not zero.
+    /// The power with exponent `p`.
+    #[inline(always)]
     pub(super) fn new(p: T) -> Self {
+        let by_sign = |positive, negative| {
+            // One for an exponent of zero, and NaN for NaN.
+            let neither = T::one() + p;
+            let of_negative = if p < T::zero() { negative } else { neither };
+            if p > T::zero() { positive } else { of_negative }
+        };
         Self {
             exponent: bounded(p),
-            of_zero: T::zero().powf(p),
-            of_infinity: T::infinity().powf(p),
+            of_zero: by_sign(T::zero(), T::infinity()),
+            of_infinity: by_sign(T::infinity(), T::zero()),
         }
     }
 
@@ -45,6 +52,14 @@ impl<T: Lane> Power<T> {
         let power = if x == T::zero() { self.of_zero } else { power };
         if x >= T::zero() { power } else { T::nan() }
     }
+}
+
+/// $x^p$, with the numerics of [`Power`].
+#[inline(always)]
+pub(crate) fn power<T: Lane, A: Arithmetic>(x: T, p: T) -> T {
+    let function = Power::new(p);
+    let (high, low) = function.logarithm::<A>(x);
+    function.or_end(x, exponential::<T, A>(high, low))
 }
 
 impl<T: Lane> Blockwise<T, 1> for Power<T> {
@@ -67,6 +82,7 @@ impl<T: Lane> Blockwise<T, 1> for Power<T> {
 ///
 /// Nothing is lost: the logarithm of any number but 1 is at least half an epsilon, and so every
 /// power beyond the bound is zero or infinite.
+#[inline(always)]
 fn bounded<T: Lane>(p: T) -> T {
     let bound = T::epsilon().powi(-3);
     if p.abs() > bound {

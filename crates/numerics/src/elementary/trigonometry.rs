@@ -51,6 +51,21 @@ impl<T: Lane> Blockwise<T, 2> for SinCos {
     }
 }
 
+/// $\sin x$ and $\cos x$ without branches: a finite angle beyond the largest whose reduction is accurate counts as the
+/// largest with its sign.
+#[inline(always)]
+pub(crate) fn of_bounded<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
+    let largest = T::TRIGONOMETRY.largest;
+    let angle = x.abs();
+    // The difference is zero, or NaN where `x` is infinite.
+    let angle = if angle > largest {
+        largest + (x - x)
+    } else {
+        angle
+    };
+    of_reduced::<T, A>(T::reduce::<A>(angle), x)
+}
+
 /// Numbers of the sine and cosine.
 #[derive(Debug)]
 pub struct Constants<T: 'static> {
