@@ -127,6 +127,7 @@ pub use attend::{
 };
 pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
+pub use bochner_engine::{PositionCode, Rotary, RotaryPairing};
 pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
