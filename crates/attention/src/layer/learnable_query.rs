@@ -28,7 +28,7 @@ use rand::RngCore;
 /// ```
 /// use bochner_attention::{LearnableQueryLayer, Mask, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
 /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
@@ -148,5 +148,9 @@ impl<Embed: Dim, E: Element, Wide: Dim> Parameters<E> for LearnableQueryLayer<Em
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.queries.for_each_mut(&join(prefix, "queries"), f);
         self.attention.for_each_mut(&join(prefix, "attention"), f);
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.attention.for_each_size(&join(prefix, "attention"), f);
     }
 }

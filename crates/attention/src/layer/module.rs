@@ -40,6 +40,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
             self.kernel.for_each_mut(&join(prefix, "kernel"), f);
         }
     }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        f(&join(prefix, "heads"), self.config.heads);
+    }
 }
 
 impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
