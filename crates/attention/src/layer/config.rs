@@ -311,7 +311,7 @@ pub(super) struct Cut<V> {
 ///
 /// ```
 /// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// struct Mine;
 /// impl StaticConfig for Mine {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// ```
 /// use bochner_attention::{IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let variant = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
@@ -335,7 +335,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
@@ -374,7 +374,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
@@ -423,7 +423,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
