@@ -127,7 +127,10 @@ pub use attend::{
 };
 pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
+pub use bochner_engine::{PositionCode, Rotary, RotaryPairing};
 pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
+#[cfg(feature = "dfdx")]
+pub use bochner_nn::prelude;
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
 };

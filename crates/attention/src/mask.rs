@@ -309,6 +309,12 @@ impl Mask {
         self.key_lengths.as_ref().map(|lengths| &lengths[..])
     }
 
+    /// The position behind the last one of each packed sequence, if there are any.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn packed_ends(&self) -> Option<&[usize]> {
+        self.ends.as_ref().map(|ends| &ends[..])
+    }
+
     /// Whether lengths of the keys or the queries are part of the mask.
     pub(crate) fn has_lengths(&self) -> bool {
         self.key_lengths.is_some() || self.query_lengths.is_some()

@@ -76,6 +76,7 @@ mod saved;
 pub mod training;
 pub mod translator;
 
+pub use bochner_nn::prelude;
 pub use dfdx;
 pub use error::Error;
 pub use ndarray;

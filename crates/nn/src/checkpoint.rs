@@ -95,6 +95,8 @@ struct Array<E> {
 pub struct Checkpoint<E> {
     description: String,
     parameters: Vec<(String, Array<E>)>,
+    /// The sizes that the shapes do not show, by name; none in files of older versions.
+    sizes: BTreeMap<String, usize>,
     adam: Option<AdamState<E>>,
     progress: Progress,
     integrity: Integrity,
@@ -116,6 +118,7 @@ impl<E: Element> Checkpoint<E> {
         Self {
             description: description.into(),
             parameters,
+            sizes: sizes(model),
             adam: None,
             progress: Progress::default(),
             integrity: Integrity::Verified,
@@ -156,6 +159,7 @@ impl<E: Element> Checkpoint<E> {
         let Self {
             description,
             parameters,
+            sizes,
             progress,
             integrity,
             ..
@@ -167,9 +171,19 @@ impl<E: Element> Checkpoint<E> {
         let renamed = of_prefix
             .into_iter()
             .map(|(name, array)| (own(&name).unwrap_or(name), array));
-        [others, renamed.collect()].map(|parameters| Self {
+        let (of_prefix, other_sizes): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            (sizes.into_iter()).partition(|(name, _)| own(name).is_some());
+        let renamed_sizes = of_prefix
+            .into_iter()
+            .map(|(name, size)| (own(&name).unwrap_or(name), size));
+        let halves = [
+            (others, other_sizes),
+            (renamed.collect(), renamed_sizes.collect()),
+        ];
+        halves.map(|(parameters, sizes)| Self {
             description: description.clone(),
             parameters,
+            sizes,
             adam: None,
             progress: progress.clone(),
             integrity,
@@ -220,8 +234,8 @@ impl<E: Element> Checkpoint<E> {
     /// [`CheckpointError::Impossible`] for a weight or moment that is NaN or infinite, or a second moment below
     /// zero;
     /// [`CheckpointError::OtherDescription`], [`CheckpointError::MissingParameter`],
-    /// [`CheckpointError::UnknownParameter`], [`CheckpointError::SecondModel`] or [`CheckpointError::OtherShape`] if the
-    /// checkpoint is another model's; the model is not touched then.
+    /// [`CheckpointError::UnknownParameter`], [`CheckpointError::SecondModel`], [`CheckpointError::OtherShape`] or
+    /// [`CheckpointError::OtherSize`] if the checkpoint is another model's; the model is not touched then.
     pub fn restore(
         &self,
         description: &str,
@@ -261,6 +275,7 @@ impl<E: Element> Checkpoint<E> {
         });
         let found = found?;
         let Some(name) = left.keys().next() else {
+            self.expect_sizes(&sizes(model))?;
             return Ok(found);
         };
         let names: Vec<&str> = self.parameters.iter().map(|(name, _)| &**name).collect();
@@ -270,6 +285,21 @@ impl<E: Element> Checkpoint<E> {
                 name: name.to_string(),
             },
         })
+    }
+
+    /// Compares the sizes with those of a model, as far as the file holds them.
+    fn expect_sizes(&self, of_model: &BTreeMap<String, usize>) -> Result<(), CheckpointError> {
+        for (name, &expected) in of_model {
+            let got = self.sizes.get(name).copied().unwrap_or(expected);
+            if got != expected {
+                return Err(CheckpointError::OtherSize {
+                    name: name.clone(),
+                    expected,
+                    got,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Writes the file: first beside its place, then moved into it, so that a crash leaves either
@@ -305,6 +335,15 @@ impl<E: Element> Checkpoint<E> {
         checkpoint.validate()?;
         Ok(checkpoint)
     }
+}
+
+/// The sizes of a model that the shapes of its parameters do not show.
+fn sizes<E: Element>(model: &(impl Parameters<E> + ?Sized)) -> BTreeMap<String, usize> {
+    let mut sizes = BTreeMap::new();
+    model.for_each_size("", &mut |name, size| {
+        sizes.insert(name.to_string(), size);
+    });
+    sizes
 }
 
 /// The prefix of the parameters that are left over, if these are the model's own once more with a prefix: those of the best

@@ -21,7 +21,7 @@
 //! * **A run can stop anywhere.** [`Parameters`] visits a model by name, and a [`Checkpoint`] holds
 //!   parameters, moments, steps and streams: the continued run ends with the same bits.
 //!
-//! Some names, such as `Linear`, are in `dfdx::prelude` too: import what you use of this crate by name.
+//! Some names, such as `Linear`, are in `dfdx::prelude` too: import [`prelude`] instead, which has tensors, shapes and traits.
 //! [`dfdx`] and [`ndarray`] are at hand here in the versions whose tensors and arrays the doors take.
 //!
 //! dfdx's `Module` traits know one error type with two values. [`Linear::apply`] and its like
@@ -89,6 +89,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `bridge` | [`record`], [`record_one`], [`TapeInputs`], [`TapeOutputs`] |
+//! | [`prelude`] | the names of dfdx that programs need |
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`tape_adding_to`] |
 //! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
@@ -109,6 +110,7 @@ mod leaf;
 mod loss;
 mod optim;
 mod parameters;
+pub mod prelude;
 
 pub use bridge::{TapeInputs, TapeOutputs, record, record_one};
 pub use checkpoint::{Checkpoint, CheckpointError, Integrity, Progress};

@@ -147,13 +147,19 @@ pub trait Parameters<E: Element> {
 
     /// Calls `f` with the name and a mutable view of each parameter.
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>));
+
+    /// Calls `f` with the name and the value of each size that decides what the parameters mean and that their shapes do
+    /// not show, such as a number of heads. A [`Checkpoint`](crate::Checkpoint) holds these sizes, and is restored only
+    /// into a model that has the same.
+    fn for_each_size(&self, _prefix: &str, _f: &mut dyn FnMut(&str, usize)) {}
 }
 
 /// The methods of [`Parameters`] for a struct: the element type, then the fields with parameters in the order
-/// of the visits, each under its own name.
+/// of the visits, each under its own name; after a semicolon the [sizes](Parameters::for_each_size) of the struct itself,
+/// as in `visit_fields!(E: query, key; |layer| heads = layer.heads)`.
 #[macro_export]
 macro_rules! visit_fields {
-    ($element:ty: $($field:ident),+ $(,)?) => {
+    ($element:ty: $($field:ident),+ $(,)? $(; |$this:ident| $size:ident = $value:expr)?) => {
         fn for_each(
             &self,
             prefix: &str,
@@ -173,6 +179,18 @@ macro_rules! visit_fields {
         ) {
             $($crate::Parameters::for_each_mut(
                 &mut self.$field,
+                &$crate::join(prefix, stringify!($field)),
+                f,
+            );)+
+        }
+
+        fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+            $(
+                let $this = self;
+                f(&$crate::join(prefix, stringify!($size)), $value);
+            )?
+            $($crate::Parameters::<$element>::for_each_size(
+                &self.$field,
                 &$crate::join(prefix, stringify!($field)),
                 f,
             );)+
@@ -335,6 +353,12 @@ impl<E: Element, M: Parameters<E>> Parameters<E> for [M] {
             part.for_each_mut(&join(prefix, &i.to_string()), f);
         }
     }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        for (i, part) in self.iter().enumerate() {
+            part.for_each_size(&join(prefix, &i.to_string()), f);
+        }
+    }
 }
 
 impl<E: Element, M: Parameters<E>> Parameters<E> for Vec<M> {
@@ -344,6 +368,10 @@ impl<E: Element, M: Parameters<E>> Parameters<E> for Vec<M> {
 
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.as_mut_slice().for_each_mut(prefix, f);
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.as_slice().for_each_size(prefix, f);
     }
 }
 
@@ -357,6 +385,12 @@ impl<E: Element, M: Parameters<E>> Parameters<E> for Option<M> {
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         if let Some(part) = self {
             part.for_each_mut(prefix, f);
+        }
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        if let Some(part) = self {
+            part.for_each_size(prefix, f);
         }
     }
 }

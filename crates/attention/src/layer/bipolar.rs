@@ -72,7 +72,7 @@ impl BipolarLayerConfig {
 /// ```
 /// use bochner_attention::{BipolarLayer, BipolarLayerConfig, Mask};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
 /// let config = BipolarLayerConfig { heads: 2, ..Default::default() };
@@ -233,7 +233,10 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
 }
 
 impl<Embed: Dim, E: Element> Parameters<E> for BipolarLayer<Embed, E> {
-    bochner_nn::visit_fields!(E: query, key, value, query_norm, key_norm, value_norm, output);
+    bochner_nn::visit_fields!(
+        E: query, key, value, query_norm, key_norm, value_norm, output;
+        |layer| heads = layer.config.heads
+    );
 }
 
 impl<Embed: Dim, E: Dtype, D: Storage<E>> NonMutableModule for BipolarLayer<Embed, E, D> {}

@@ -3,6 +3,7 @@
 use super::PositionBias;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
+use bochner_engine::{PositionCode, Rotary};
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,14 @@ pub struct MultiHeadConfig {
     #[serde(skip_serializing_if = "is_default")]
     #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
+    /// Rotary positions of queries and keys: inside the heads, behind the maps. Defaults to `None`.
+    ///
+    /// A sequence counts its positions from 0, a packed one from its own start; a decoder goes on where the sequence
+    /// stands. A memory has positions of its own. Under a mask that compares positions, and with a position bias, query
+    /// `i` stands at key `i + Tk - Tq`, as in [`Mask`].
+    #[doc(alias = "rope")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotary: Option<Rotary>,
 }
 
 bochner_numerics::checked_when_read!(MultiHeadConfig);
@@ -71,18 +80,29 @@ impl Default for MultiHeadConfig {
             causal: false,
             window: None,
             position_bias: PositionBias::None,
+            rotary: None,
         }
     }
 }
 
 impl MultiHeadConfig {
-    /// The checks of a layer whose width suits the heads.
+    /// Checks everything but what depends on the layer's width.
     fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("heads", self.heads)?;
-        let width = self.key_width.unwrap_or(1).max(1);
+        // A width that suits the rotary positions, unless the heads have their own.
+        let turned = self.rotary.map(|rotary| rotary.width.unwrap_or(2));
+        let width = self.key_width.or(turned).unwrap_or(1).max(1);
         let card = self.variant.card();
         self.layout(self.heads.saturating_mul(width), &card)
             .map(drop)
+    }
+
+    /// Checks the settings for a layer of this width.
+    ///
+    /// # Errors
+    /// Those of [`MultiHead::try_new`](super::MultiHead::try_new) that follow from the settings.
+    pub fn check(&self, embed: usize) -> Result<(), Error> {
+        self.layout(embed, &self.variant.card()).map(drop)
     }
 
     /// What follows for a layer of width `embed` around a mechanism with this card.
@@ -137,6 +157,9 @@ impl MultiHeadConfig {
             card.bias.required("a position bias with this mechanism")?;
         }
         self.position_bias.validate()?;
+        if let Some(rotary) = &self.rotary {
+            admit_code::<f64>(rotary, card, key_width)?;
+        }
         let layout = Layout {
             embed,
             heads,
@@ -155,6 +178,22 @@ impl MultiHeadConfig {
         card.admit_mask(&mask)?;
         Ok(layout)
     }
+}
+
+/// Checks that a mechanism compares queries and keys of a width that the code can encode.
+pub(super) fn admit_code<T>(
+    code: &dyn PositionCode<T>,
+    card: &Card,
+    key_width: usize,
+) -> Result<(), Error> {
+    let asked = |stream| card.streams.contains(&stream);
+    if !asked(Stream::Queries) || !asked(Stream::Keys) {
+        return Err(Error::Unsupported {
+            what: "encoding positions into queries and keys with a mechanism that does not ask for these",
+            instead: "a mechanism that compares queries and keys, such as softmax attention, or positions in the input",
+        });
+    }
+    Ok(code.check(key_width)?)
 }
 
 impl Stream {
@@ -272,7 +311,7 @@ pub(super) struct Cut<V> {
 ///
 /// ```
 /// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// struct Mine;
 /// impl StaticConfig for Mine {

@@ -2,6 +2,7 @@
 
 use super::heads::{Heads, Maps};
 use super::readers::Readers;
+use super::row_positions::RowPositions;
 use super::tree::Tree;
 use crate::decoder::Decoder;
 use crate::engine::Paths;
@@ -26,15 +27,17 @@ pub struct MultiHeadDecoder<T: Real> {
     /// Its sequences are the memories of the tree, if there is one.
     decoder: Decoder<T>,
     tree: Option<Tree>,
+    /// The positions of the last step.
+    positions: RowPositions,
 }
 
 impl<T: Real> MultiHeadDecoder<T> {
     pub(super) fn new(maps: Arc<Maps<T>>, decoder: Decoder<T>) -> Self {
-        let tree = None;
         Self {
             maps,
             decoder,
-            tree,
+            tree: None,
+            positions: RowPositions::default(),
         }
     }
 
@@ -81,25 +84,30 @@ impl<T: Real> MultiHeadDecoder<T> {
         counts: Option<&[usize]>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let positions = x.dim().1;
-        if positions != 1 || counts.is_some() {
+        let count = x.dim().1;
+        if count != 1 || counts.is_some() {
             self.part();
         }
-        let shape = [self.lengths().len(), positions, self.maps.layout.embed];
+        let shape = [self.lengths().len(), count, self.maps.layout.embed];
         argument::shape("the input", &shape, x.shape())?;
         argument::shape("the output", &shape, output.shape())?;
         let Self {
             maps,
             decoder,
             tree,
+            positions,
         } = self;
         let Some(tree) = tree else {
-            return attend(maps, decoder, x, counts, None, output);
+            positions.set_next(decoder.lengths().iter().copied(), count);
+            return attend(maps, decoder, x, positions, (counts, None), output);
         };
+        // A position in a tree is its depth.
+        positions.set_next(tree.readers.in_places(tree.lengths()), count);
         let numbers = decoder.numbers();
         let (readers, counts, paths) = tree.grow(decoder.lengths());
+        let growth = (Some(counts), Some(paths));
         readers.together(x, output, &numbers, |x, output| {
-            attend(maps, decoder, x, Some(counts), Some(paths), output)
+            attend(maps, decoder, x, positions, growth, output)
         })
     }
 
@@ -166,15 +174,15 @@ fn attend<T: Real>(
     maps: &Maps<T>,
     decoder: &mut Decoder<T>,
     x: ArrayView3<T>,
-    counts: Option<&[usize]>,
-    paths: Option<&Paths>,
+    positions: &RowPositions,
+    (counts, paths): (Option<&[usize]>, Option<&Paths>),
     output: ArrayViewMut3<T>,
 ) -> Result<(), Error> {
-    let (layout, (batch, positions, _)) = (maps.layout, x.dim());
+    let (layout, (batch, count, _)) = (maps.layout, x.dim());
     let numbers = decoder.numbers();
-    let heads = maps.heads(x, x, &numbers);
+    let heads = maps.heads(x, x, positions, &numbers);
     let streams = layout.gather(&heads, x, Mask::CAUSAL, None).get()?;
-    let shape = [batch, layout.heads, positions, layout.value_width];
+    let shape = [batch, layout.heads, count, layout.value_width];
     let mut attended = Heads::any(shape, &numbers);
     decoder.step_of(streams, counts, paths, attended.view_mut())?;
     maps.write(attended.view(), &numbers, output)
@@ -187,12 +195,20 @@ fn attend<T: Real>(
 ///
 /// Sequences that [`reorder`](Self::reorder) has made of one read its memory together: it is there once, and their
 /// queries meet it as those of one sequence do.
+///
+/// Queries have positions of their own, counted over the steps, which matter to a layer with rotary positions alone.
 #[derive(Clone, Debug)]
 pub struct MultiHeadCrossDecoder<T: Real> {
     maps: Arc<Maps<T>>,
     /// The memories are its sequences.
     decoder: Decoder<T>,
     readers: Readers,
+    /// The number of queries of each sequence so far.
+    lengths: Vec<usize>,
+    /// Those numbers before the last reorder.
+    before: Vec<usize>,
+    /// The positions of the last step.
+    positions: RowPositions,
 }
 
 impl<T: Real> MultiHeadCrossDecoder<T> {
@@ -220,13 +236,18 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         if let Some(lengths) = mask.key_lengths() {
             check_lengths("key lengths", lengths, batch, keys)?;
         }
-        let heads = maps.heads(None, memory, &decoder.numbers());
+        let mut positions = RowPositions::default();
+        maps.place(&mut positions, &whole, [0, keys]);
+        let heads = maps.heads(None, memory, &positions, &decoder.numbers());
         let [_, k, v] = maps.layout.gather(&heads, memory, mask, None).get()?;
         decoder.push_of(k, v, mask.key_lengths())?;
         Ok(Self {
             maps,
             decoder,
             readers: Readers::new(batch),
+            lengths: vec![0; batch],
+            before: Vec::new(),
+            positions,
         })
     }
 
@@ -249,25 +270,69 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
     /// # Errors
     /// The errors of [`MultiHeadCrossDecoder::step`].
     pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
+        let count = x.dim().1;
+        self.attend(x, output)?;
+        self.lengths.iter_mut().for_each(|length| *length += count);
+        Ok(())
+    }
+
+    /// [`MultiHeadCrossDecoder::step`] where of the next queries only the first `counts[b]` belong to sequence `b`: for
+    /// prompts of different lengths. What comes out of the others means nothing.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHeadCrossDecoder::step`]; [`Error::Mask`] if a count is larger than the number of queries or
+    /// there is not one a sequence.
+    pub fn step_with_counts(
+        &mut self,
+        x: ArrayView3<T>,
+        counts: &[usize],
+    ) -> Result<Array3<T>, Error> {
+        check_lengths("counts", counts, self.lengths.len(), x.dim().1)?;
+        let mut output = Array3::zeros(x.raw_dim());
+        self.attend(x, output.view_mut())?;
+        for (length, count) in self.lengths.iter_mut().zip(counts) {
+            *length += count;
+        }
+        Ok(output)
+    }
+
+    /// The output for the next queries, which are not counted.
+    fn attend(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
         let Self {
             maps,
             decoder,
             readers,
+            lengths,
+            positions,
+            ..
         } = self;
-        let (layout, positions) = (maps.layout, x.dim().1);
-        let shape = [readers.sequences(), positions, layout.embed];
+        let (layout, count) = (maps.layout, x.dim().1);
+        let shape = [readers.sequences(), count, layout.embed];
         argument::shape("the input", &shape, x.shape())?;
         argument::shape("the output", &shape, output.shape())?;
+        positions.set_next(readers.in_places(lengths), count);
         let numbers = decoder.numbers();
         readers.together(x, output, &numbers, |x, output| {
-            let (memories, positions, _) = x.dim();
-            let heads = maps.heads(x, None, &numbers);
+            let (memories, queries, _) = x.dim();
+            let heads = maps.heads(x, None, positions, &numbers);
             let [q, _, _] = layout.gather(&heads, x, Mask::NONE, None).get()?;
-            let shape = [memories, layout.heads, positions, layout.value_width];
+            let shape = [memories, layout.heads, queries, layout.value_width];
             let mut attended = Heads::any(shape, &numbers);
             decoder.attend_into(q, attended.view_mut())?;
             maps.write(attended.view(), &numbers, output)
         })
+    }
+
+    /// The number of queries of each sequence so far, `[B]`.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// Goes back to the first `length` queries of each sequence; shorter sequences stay as they are.
+    pub fn truncate(&mut self, length: usize) {
+        self.lengths
+            .iter_mut()
+            .for_each(|own| *own = length.min(*own));
     }
 
     /// The number of numbers held for the memories that are read; see [`Decoder::held`].
@@ -284,6 +349,9 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         if read.len() < self.decoder.lengths().len() {
             self.decoder.reorder(read)?;
         }
+        self.before.clone_from(&self.lengths);
+        self.lengths.clear();
+        (self.lengths).extend(indices.iter().map(|&b| self.before[b]));
         Ok(())
     }
 }

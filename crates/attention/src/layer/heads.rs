@@ -1,12 +1,15 @@
 //! The linear maps around the heads, on arrays: what the tape, inference and decoding share.
 
 use super::config::Layout;
+use super::row_positions::{Alignment, RowPositions, for_each_place};
 use crate::engine::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
 use crate::{Bias, Error, Mask, Stream, Streams};
+use bochner_engine::PositionCode;
 use bochner_numerics::{Buffer, Buffers, Real, argument, parallel};
 use bochner_ops::PackedAffine;
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
+use std::sync::Arc;
 
 /// The maps to the streams, in their order, and from all heads to the output.
 #[derive(Clone, Debug)]
@@ -15,7 +18,12 @@ pub(super) struct Maps<T> {
     maps: Vec<PackedAffine<T>>,
     /// The position bias.
     pub(super) bias: Option<Bias<T>>,
+    /// The code of positions in queries and keys.
+    code: Option<Code<T>>,
 }
+
+/// A code of positions that parts of a layer share.
+pub(super) type Code<T> = Arc<dyn PositionCode<T>>;
 
 /// The heads of a stream, or of the attended values: `[B, M, T, w]`, in row-major order.
 #[derive(Debug)]
@@ -28,11 +36,12 @@ pub(super) struct Heads<T> {
 pub(super) type Mapped<T> = [Option<Heads<T>>; MOST];
 
 impl<T: Real> Maps<T> {
-    /// The maps with these weights and biases, and the table of the position bias, if there is one.
+    /// The maps with these weights and biases, the table of the position bias and the position code, if there are any.
     pub(super) fn new(
         layout: Layout,
         parameters: &[(&[T], Option<&[T]>)],
         table: Option<&[T]>,
+        code: Option<Code<T>>,
     ) -> Result<Self, Error> {
         let maps = layout.maps().zip(parameters);
         let maps = maps
@@ -40,15 +49,28 @@ impl<T: Real> Maps<T> {
         Ok(Self {
             maps: maps.collect(),
             bias: layout.position_bias.bias(layout.heads, table)?,
+            code,
             layout,
         })
     }
 
-    /// The heads of the streams of each sequence that is given, `[B, T, Embed]`.
+    /// Sets the positions of whole sequences of so many queries and keys under the mask of a pass.
+    pub(super) fn place(&self, positions: &mut RowPositions, mask: &Mask, sizes: [usize; 2]) {
+        let compared = mask.is_causal() || mask.has_starts() || self.bias.is_some();
+        let alignment = if compared {
+            Alignment::Ends
+        } else {
+            Alignment::Starts
+        };
+        positions.set_whole(mask, alignment, sizes);
+    }
+
+    /// The heads of the streams of each sequence that is given, `[B, T, Embed]`, with their positions encoded.
     pub(super) fn heads<'a>(
         &self,
         query: impl Into<Option<ArrayView3<'a, T>>>,
         memory: impl Into<Option<ArrayView3<'a, T>>>,
+        positions: &RowPositions,
         buffers: &Buffers<T>,
     ) -> Mapped<T> {
         let [query, memory] = [query.into(), memory.into()]
@@ -72,8 +94,18 @@ impl<T: Real> Maps<T> {
                 Some(map) => map.apply(x.to_slice()?, buffers, &mut mapped, |_| ()),
                 None => mapped.copy_from_slice(x.to_slice()?),
             }
-            let shape = [batch, time, heads, width];
-            Some(Heads::split(mapped, shape, buffers))
+            let mut split = Heads::split(mapped, [batch, time, heads, width], buffers);
+            if let (Some(code), Some(positions)) = (&self.code, positions.of(stream)) {
+                for_each_place(
+                    &mut split.data,
+                    split.shape,
+                    positions,
+                    |positions, rows| {
+                        code.encode(positions, width, rows);
+                    },
+                );
+            }
+            Some(split)
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::heads::Heads;
 use super::packed::PackedMultiHead;
+use super::row_positions::RowPositions;
 use crate::{Error, Mask, Pass, Settings, Streams, Workspace, attend_into};
 use bochner_numerics::{Real, argument};
 use ndarray::{ArrayView3, ArrayViewMut3};
@@ -19,6 +20,7 @@ pub struct MultiHeadInference<T: Real> {
     pass: Pass,
     /// Settings that depend on the number of sequences alone, and that number.
     known: Option<(usize, Settings<T>)>,
+    positions: RowPositions,
 }
 
 impl<T: Real> MultiHeadInference<T> {
@@ -27,6 +29,7 @@ impl<T: Real> MultiHeadInference<T> {
             layer,
             pass,
             known: None,
+            positions: RowPositions::default(),
         };
         match layer.know(1) {
             // They depend on the sequences, or there are none.
@@ -98,17 +101,23 @@ impl<T: Real> MultiHeadInference<T> {
             mechanism,
             parameters,
         } = &self.layer;
-        let heads = maps.heads(query, memory, numbers);
+        maps.place(&mut self.positions, &mask, [queries, keys]);
+        let heads = maps.heads(query, memory, &self.positions, numbers);
         let streams = layout.gather(&heads, query, &mask, maps.bias.as_ref());
         let mut attended = Heads::any([batch, layout.heads, queries, layout.value_width], numbers);
         let pass = &self.pass;
         let inferred;
         let settings = match &self.known {
             Some((_, settings)) => Some(settings),
-            None => {
-                inferred = mechanism.settings(&streams, parameters, pass);
-                inferred.as_ref().ok()
-            }
+            None => match mechanism.settings(&streams, parameters, pass) {
+                Ok(settings) => {
+                    inferred = settings;
+                    Some(&inferred)
+                }
+                // The mechanism is not attention by some settings.
+                Err(Error::Unsupported { .. }) => None,
+                Err(error) => return Err(error),
+            },
         };
         match settings {
             Some(settings) => {
@@ -120,7 +129,6 @@ impl<T: Real> MultiHeadInference<T> {
                 attend_into(q, k, v, &settings, workspace, attended.view_mut())?;
                 maps.write(attended.view(), numbers, output)
             }
-            // What is wrong with the input is wrong for the forward pass too.
             None => {
                 let forward = mechanism.forward(&streams, parameters, pass)?;
                 maps.write(forward.output.view(), numbers, output)

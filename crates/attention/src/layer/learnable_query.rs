@@ -19,7 +19,7 @@ use rand::RngCore;
 /// * MultiHead: `attention`, a [`MultiHead`] layer with any mechanism that attends to another sequence
 ///
 /// The queries start as standard normal numbers, as large as positions behind a layer norm. They have no positions, so
-/// that causality, windows and position biases are refused.
+/// that causality, windows, position biases and rotary positions are refused.
 ///
 /// # Reference
 /// The notes of Ji and Xie, *Attention*: learnable queries. [`LearnableQuery`](crate::LearnableQuery) is the same on
@@ -28,7 +28,7 @@ use rand::RngCore;
 /// ```
 /// use bochner_attention::{LearnableQueryLayer, Mask, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
 /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
@@ -71,7 +71,8 @@ impl<Embed: Dim, E: Element, Wide: Dim> LearnableQueryLayer<Embed, E, Wide> {
         let cross = config.variant.card().cross;
         cross.required("attention from learnable queries with this mechanism")?;
         let biased = config.position_bias != PositionBias::None;
-        refuse_positions(biased || config.causal || config.window.is_some())?;
+        let placed = biased || config.rotary.is_some();
+        refuse_positions(placed || config.causal || config.window.is_some())?;
         let attention = MultiHead::try_new(device, embed, config, rng)?;
         let values = (0..count * embed.size()).map(|_| standard_normal(rng));
         let queries = device.try_tensor_from_vec(values.collect(), (count, embed));
@@ -131,7 +132,8 @@ fn refuse_positions(asked: bool) -> Result<(), Error> {
     match asked {
         false => Ok(()),
         true => Err(Error::Unsupported {
-            what: "causality, a window, packed sequences or a position bias with queries that have no positions",
+            what: "causality, a window, packed sequences, a position bias or rotary positions with queries that have no \
+                   positions",
             instead: "key lengths, or a matrix",
         }),
     }
@@ -146,5 +148,9 @@ impl<Embed: Dim, E: Element, Wide: Dim> Parameters<E> for LearnableQueryLayer<Em
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.queries.for_each_mut(&join(prefix, "queries"), f);
         self.attention.for_each_mut(&join(prefix, "attention"), f);
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.attention.for_each_size(&join(prefix, "attention"), f);
     }
 }

@@ -13,6 +13,7 @@ mod packed;
 mod position;
 mod projection;
 mod readers;
+mod row_positions;
 mod tree;
 
 pub use bipolar::{BipolarLayer, BipolarLayerConfig};

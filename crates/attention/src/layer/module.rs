@@ -6,7 +6,7 @@ use crate::{Error, Mask, Pass, Penalty};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
 use dfdx::dtypes::Dtype;
-use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
+use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{Module, ModuleMut};
 use dfdx::shapes::{ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor, ZerosTensor};
@@ -39,6 +39,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
         if self.kernel.shape().0.size() > 0 {
             self.kernel.for_each_mut(&join(prefix, "kernel"), f);
         }
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        f(&join(prefix, "heads"), self.config.heads);
     }
 }
 
@@ -142,14 +146,12 @@ where
     /// seed changes with every call.
     fn try_forward_mut(&mut self, x: X) -> Result<Self::Output, Error> {
         self.check_penalty::<X::Tape>()?;
-        let seed = self.config.seed.child("training").nth(self.steps);
-        self.go_to_step(self.steps);
-        self.steps += 1;
+        let seed = self.config.seed.child("training").nth(self.step);
         let dropout = self.config.dropout;
         let (x, mask) = x.parts();
-        Ok(self
-            .attend_self(x, &mask, Pass::Training { seed, dropout })?
-            .output)
+        let attended = self.attend_self(x, &mask, Pass::Training { seed, dropout })?;
+        self.go_to_step(self.step + 1);
+        Ok(attended.output)
     }
 }
 
@@ -173,12 +175,12 @@ where
         let maps =
             maps.map(|(i, name)| Self::module(name, move |s| &s.maps[i], move |s| &mut s.maps[i]));
         // A visitor that builds another layer sees the fields alone.
-        let own = RefCell::new((S::config(), 0));
+        let own = RefCell::new((S::config(), false));
         let output = Self::module(
             "output",
             |s| {
                 assert!(s.position_bias.is_none(), "{LEARNT}");
-                own.replace((s.config.clone(), s.steps));
+                own.replace((s.config.clone(), s.code.is_some()));
                 &s.output
             },
             |s| &mut s.output,
@@ -187,10 +189,17 @@ where
             let options = TensorOptions::reset_with(reset_kernel::<Embed, E, D, Count, S, Wide>);
             Self::tensor("kernel", |s| &s.kernel, |s| &mut s.kernel, options)
         });
+        let step = Self::scalar(
+            "step",
+            |s| &s.step,
+            |s| &mut s.step,
+            ScalarOptions::from_default(0),
+        );
         visitor.visit_fields(
-            (Vec::from_iter(maps), output, Vec::from_iter(kernel)),
-            |(maps, output, mut kernel)| {
-                let (config, steps) = own.borrow().clone();
+            (Vec::from_iter(maps), output, Vec::from_iter(kernel), step),
+            |(maps, output, mut kernel, step)| {
+                let (config, has_own_code) = own.borrow().clone();
+                assert!(!has_own_code, "{OWN_CODE}");
                 let zeros = || output.weight.device().zeros();
                 MultiHead {
                     kernel: kernel.pop().unwrap_or_else(zeros),
@@ -199,7 +208,8 @@ where
                     position_bias: None,
                     config,
                     layout,
-                    steps,
+                    code: None,
+                    step,
                     source: PhantomData,
                 }
             },
@@ -209,6 +219,10 @@ where
 
 /// What dfdx cannot build, whose layers have no parameter of a size that only settings know.
 const LEARNT: &str = "a learnt position bias needs `MultiHead::try_new` and `Parameters`";
+
+/// A code for one element type is none for another.
+const OWN_CODE: &str = "a position code of your own does not follow a layer to another type or device: change the \
+                        layer's first, then give it the code by `with_position_code`";
 
 /// The sizes of a layer built by dfdx.
 ///

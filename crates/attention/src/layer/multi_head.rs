@@ -1,13 +1,15 @@
 //! The layer, from its initial values to its operation on the tape.
 
-use super::config::{Layout, MultiHeadConfig};
+use super::config::{Layout, MultiHeadConfig, admit_code};
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
-use super::heads::Maps;
+use super::heads::{Code, Maps};
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
-use crate::{Error, Form, Inspection, Mask, Pass, Stream};
+use super::row_positions::RowPositions;
+use crate::{Error, Form, Inspection, Mask, Mechanism, Pass, Stream};
+use bochner_engine::PositionCode;
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
 use bochner_spectral::ParameterSpec;
@@ -34,7 +36,7 @@ use std::sync::Arc;
 /// ```
 /// use bochner_attention::{IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let device = Cpu::default();
 /// let variant = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
@@ -71,7 +73,10 @@ pub struct MultiHead<
     pub kernel: Tensor<(Count,), E, D>,
     pub(super) config: MultiHeadConfig,
     pub(super) layout: Layout,
-    pub(super) steps: u64,
+    /// A position code that the settings do not name.
+    pub(super) code: Option<Arc<dyn PositionCode<E>>>,
+    /// The step of training that the layer stands at.
+    pub(super) step: u64,
     pub(super) source: PhantomData<S>,
 }
 
@@ -135,9 +140,36 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
                 .map_err(bochner_nn::Error::from)?,
             config,
             layout,
-            steps: 0,
+            code: None,
+            step: 0,
             source: PhantomData,
         })
+    }
+
+    /// The layer with a position code of your own, in place of rotary positions.
+    ///
+    /// Settings and checkpoints do not hold the code.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] beside rotary positions, and with a mechanism that does not ask for queries and keys; what
+    /// the code's [`check`](PositionCode::check) returns.
+    pub fn with_position_code(self, code: impl PositionCode<E> + 'static) -> Result<Self, Error> {
+        if self.config.rotary.is_some() {
+            return Err(Error::Unsupported {
+                what: "a second position code beside rotary positions",
+                instead: "settings whose `rotary` is `None`",
+            });
+        }
+        let card = self.config.variant.card();
+        admit_code(&code, &card, self.layout.width(Stream::Queries))?;
+        let code: Option<Code<E>> = Some(Arc::new(code));
+        Ok(Self { code, ..self })
+    }
+
+    /// The code of positions in queries and keys, if there is one.
+    fn code(&self) -> Option<Code<E>> {
+        let rotary = || Some(Arc::new(self.config.rotary?) as Code<E>);
+        self.code.clone().or_else(rotary)
     }
 
     /// The layer's settings.
@@ -145,11 +177,32 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         &self.config
     }
 
-    /// Goes to another step of training, for a mechanism that draws something for longer than a pass
-    /// ([`Mechanism::at_step`](crate::Mechanism::at_step)). `ModuleMut` does so by itself.
+    /// The step of training that the layer stands at: the number of `ModuleMut`'s passes so far, or the one that
+    /// [`go_to_step`](Self::go_to_step) was given.
+    ///
+    /// dfdx saves and loads it with the layer. A [`Checkpoint`](bochner_nn::Checkpoint) holds parameters alone: save the
+    /// step as its [`Progress::step`](bochner_nn::Progress), and go to it once the parameters are restored.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Goes to another step of training. The seeds of `ModuleMut`'s training passes follow from the step, and so does
+    /// what a mechanism draws for longer than a pass ([`Mechanism::at_step`]). `ModuleMut` goes on by itself.
     pub fn go_to_step(&mut self, step: u64) {
+        self.step = step;
         if let Some(variant) = self.config.variant.mechanism::<E>().at_step(step) {
             self.config.variant = variant;
+        }
+    }
+
+    /// The mechanism at the layer's step, which dfdx may have loaded.
+    fn mechanism(&self) -> Arc<dyn Mechanism<E>> {
+        let variant = &self.config.variant;
+        let at_step = |step| variant.mechanism::<E>().at_step(step);
+        // At step 0 the settings decide.
+        match Some(self.step).filter(|&step| step > 0).and_then(at_step) {
+            Some(variant) => variant.shared(),
+            None => variant.shared(),
         }
     }
 
@@ -214,8 +267,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Attention of a sequence to itself as an operation, to be part of another one.
     pub fn operation(&self, mask: &Mask, pass: Pass) -> MultiHeadOperation<E> {
         MultiHeadOperation {
-            mechanism: self.config.variant.shared(),
+            mechanism: self.mechanism(),
             layout: self.layout,
+            code: self.code(),
             mask: self.layout.mask(mask.of_itself()),
             pass,
             sequences: 1,
@@ -281,7 +335,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
@@ -320,7 +374,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
@@ -351,7 +405,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     pub fn packed(&self) -> Result<PackedMultiHead<E>, Error> {
         Ok(PackedMultiHead {
             maps: Arc::new(self.arrays()?),
-            mechanism: self.config.variant.shared(),
+            mechanism: self.mechanism(),
             parameters: Arc::new(self.kernel_values()),
         })
     }
@@ -369,7 +423,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
     /// use bochner_numerics::Seed;
-    /// use bochner_attention::dfdx::prelude::*;
+    /// use bochner_attention::prelude::*;
     /// use bochner_attention::ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
@@ -396,7 +450,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             .iter()
             .map(|(weight, bias)| (&weight[..], bias.as_deref()));
         let table = self.position_bias.as_ref().map(Tensor::as_vec);
-        Maps::new(self.layout, &slices.collect::<Vec<_>>(), table.as_deref())
+        let slices: Vec<_> = slices.collect();
+        Maps::new(self.layout, &slices, table.as_deref(), self.code())
     }
 
     /// The values of `kernel`; none for a mechanism without parameters.
@@ -436,10 +491,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
         let (maps, buffers) = (self.arrays()?, Buffers::default());
-        let heads = maps.heads(query, memory, &buffers);
         let mask = maps.layout.mask(mask.clone());
+        let mut positions = RowPositions::default();
+        maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));
+        let heads = maps.heads(query, memory, &positions, &buffers);
         let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
-        let mechanism = self.config.variant.mechanism::<E>();
+        let mechanism = self.mechanism();
         let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
         let asked = mechanism.card().streams;
         let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);

@@ -1,12 +1,13 @@
 //! The whole layer as one operation on the tape.
 
 use super::config::{Cut, Layout};
-use super::heads::{Heads, Mapped, Maps, join};
+use super::heads::{Code, Heads, Mapped, Maps, join};
+use super::row_positions::{RowPositions, for_each_place};
 use crate::{Bias, Cotangents, Forward, Mask, Mechanism, Pass, Stream};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{ArgumentError, Buffer, Buffers, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
-use ndarray::{ArrayView3, ArrayViewD, Ix3, IxDyn};
+use ndarray::{Array4, ArrayView3, ArrayViewD, Ix3, IxDyn};
 use std::sync::Arc;
 
 /// A [`MultiHead`](super::MultiHead) layer as an operation on its sequences (one, or queries and memory), the
@@ -21,6 +22,8 @@ use std::sync::Arc;
 pub struct MultiHeadOperation<T: Real> {
     pub(super) mechanism: Arc<dyn Mechanism<T>>,
     pub(super) layout: Layout,
+    /// The code of positions in queries and keys.
+    pub(super) code: Option<Code<T>>,
     pub(super) mask: Mask,
     pub(super) pass: Pass,
     /// One if a sequence attends to itself, otherwise two.
@@ -31,6 +34,7 @@ pub struct MultiHeadOperation<T: Real> {
 #[derive(Debug)]
 pub struct SavedHeads<T> {
     heads: Mapped<T>,
+    positions: RowPositions,
     forward: Forward<T>,
     bias: Option<Bias<T>>,
     /// The output of all heads, before the last map.
@@ -47,6 +51,24 @@ impl<T: Real> MultiHeadOperation<T> {
         });
         let slice = |x: &'a ArrayViewD<'_, T>| x.as_slice().expect("a row-major array");
         (sequences, parameters.iter().map(slice).collect())
+    }
+
+    /// The cotangent of a stream before its positions are encoded.
+    fn before_code(
+        &self,
+        mut cotangent: Array4<T>,
+        stream: Stream,
+        positions: &RowPositions,
+    ) -> Array4<T> {
+        if let (Some(code), Some(positions)) = (&self.code, positions.of(stream)) {
+            let (shape, width) = (cotangent.dim().into(), cotangent.dim().3);
+            cotangent = cotangent.as_standard_layout().into_owned();
+            let rows = cotangent.as_slice_mut().expect("row-major");
+            for_each_place(rows, shape, positions, |positions, rows| {
+                code.encode_vjp(positions, width, rows);
+            });
+        }
+        cotangent
     }
 }
 
@@ -84,8 +106,14 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
             table,
             kernel,
         } = self.layout.cut(parameters);
-        let maps = Maps::new(self.layout, &parameters, table)?;
-        let heads = maps.heads(query, memory, &buffers);
+        let maps = Maps::new(self.layout, &parameters, table, self.code.clone())?;
+        let mut positions = RowPositions::default();
+        maps.place(
+            &mut positions,
+            &self.mask,
+            [query, memory].map(|x| x.dim().1),
+        );
+        let heads = maps.heads(query, memory, &positions, &buffers);
         let streams = (self.layout).gather(&heads, query, &self.mask, maps.bias.as_ref());
         let (mechanism, kernel) = (&self.mechanism, kernel.unwrap_or_default());
         let forward = mechanism.forward(&streams, kernel, &self.pass)?;
@@ -96,6 +124,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         Ok(SavedHeads {
             bias: maps.bias.clone(),
             heads,
+            positions,
             forward,
             joined,
         })
@@ -156,6 +185,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
                 let ((weight, _), [dweight, dbias]) = maps.next().expect("a map a stream");
                 let places = [dx, dweight, dbias];
                 if places.iter().any(Option::is_some) {
+                    let gradient = self.before_code(gradient, stream, &saved.positions);
                     let (x, dy) = (
                         x.to_slice().expect("row-major"),
                         join(gradient.view(), &buffers),
@@ -258,6 +288,7 @@ mod tests {
         MultiHeadOperation {
             mechanism,
             layout,
+            code: config.rotary.map(|rotary| Arc::new(rotary) as Code<f64>),
             mask,
             pass: PASS,
             sequences,
@@ -381,16 +412,22 @@ mod tests {
         };
         let variants: [Variant; 2] = [crate::RbfOnly {}.into(), points.into()];
         for variant in variants {
-            for (sequences, bias, key_width, value_width, key_heads) in [
-                (1, true, None, None, None),
-                (2, false, Some(3), Some(1), None),
-                (2, true, Some(2), Some(3), Some(1)),
+            let partial = bochner_engine::Rotary {
+                width: Some(2),
+                ..Default::default()
+            };
+            for (sequences, bias, key_width, value_width, key_heads, rotary) in [
+                (1, true, None, None, None, None),
+                (2, false, Some(3), Some(1), None, None),
+                (2, true, Some(2), Some(3), Some(1), Some(Default::default())),
+                (1, false, Some(3), None, Some(1), Some(partial)),
             ] {
                 let config = MultiHeadConfig {
                     key_heads,
                     bias,
                     key_width,
                     value_width,
+                    rotary,
                     ..config()
                 };
                 let operation = operation(variant.shared(), sequences, &config);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use bochner_attention::{MultiHead, MultiHeadConfig, PositionBias};
 /// use bochner_numerics::Seed;
-/// use bochner_attention::dfdx::prelude::*;
+/// use bochner_attention::prelude::*;
 ///
 /// let position_bias = PositionBias::Learned { reach: 3 };
 /// let config = MultiHeadConfig { heads: 2, position_bias, ..Default::default() };

@@ -89,6 +89,11 @@ impl Readers {
         [self.places.len() / self.each, self.each]
     }
 
+    /// What belongs to the sequence in each place, given what belongs to each sequence.
+    pub(super) fn in_places<V: Copy>(&self, of_sequences: &[V]) -> impl Iterator<Item = V> {
+        self.places.iter().map(|&b| of_sequences[b])
+    }
+
     /// The sequences that read each memory, in the order of the memories.
     pub(super) fn groups(&self) -> impl Iterator<Item = &[usize]> {
         self.order.chunk_by(|&a, &b| self.of[a] == self.of[b])

@@ -195,6 +195,11 @@ impl From<Pass> for Mode {
 }
 
 impl Pass {
+    /// An evaluation with the seed 0: for mechanisms that draw nothing in evaluation, and for one fixed draw of the others.
+    pub const fn evaluation() -> Self {
+        Self::Evaluation { seed: Seed::new(0) }
+    }
+
     /// The seed of the pass.
     pub fn seed(&self) -> Seed {
         match *self {

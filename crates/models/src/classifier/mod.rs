@@ -103,7 +103,7 @@ impl TextClassifierConfig {
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_numerics::Seed;
 /// use bochner_text::BatchConfig;
-/// use bochner_models::dfdx::prelude::*;
+/// use bochner_models::prelude::*;
 ///
 /// let layer = EncoderLayerConfig {
 ///     width: 8,

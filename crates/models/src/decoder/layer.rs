@@ -66,7 +66,7 @@ impl DecoderLayerConfig {
 /// use bochner_attention::{Mask, Pass, Softmax};
 /// use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 /// use bochner_numerics::Seed;
-/// use bochner_models::dfdx::prelude::*;
+/// use bochner_models::prelude::*;
 ///
 /// let config = DecoderLayerConfig {
 ///     width: 8,

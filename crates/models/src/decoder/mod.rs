@@ -124,4 +124,8 @@ impl<E: Element> Parameters<E> for Decoder<E> {
         self.layers.for_each_mut(prefix, f);
         self.norm.for_each_mut(&join(prefix, "norm"), f);
     }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.layers.for_each_size(prefix, f);
+    }
 }

@@ -46,7 +46,7 @@ impl EncoderConfig {
 /// use bochner_attention::{IkanDirect, Mask, Pass};
 /// use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_numerics::Seed;
-/// use bochner_models::dfdx::prelude::*;
+/// use bochner_models::prelude::*;
 ///
 /// let layer = EncoderLayerConfig {
 ///     width: 8,
@@ -171,5 +171,9 @@ impl<E: Element> Parameters<E> for Encoder<E> {
         if let Some(norm) = &mut self.norm {
             norm.for_each_mut(&join(prefix, "norm"), f);
         }
+    }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.layers.for_each_size(prefix, f);
     }
 }

@@ -131,7 +131,7 @@ impl NextEventConfig {
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_models::next_event::{NextEvent, NextEventConfig, TimeSense};
 /// use bochner_numerics::Seed;
-/// use bochner_models::dfdx::prelude::*;
+/// use bochner_models::prelude::*;
 /// use bochner_models::ndarray::array;
 ///
 /// let layer = EncoderLayerConfig {

@@ -156,4 +156,8 @@ impl<E: Element> Parameters<E> for Regressor<E> {
         self.layer.for_each_mut(prefix, f);
         self.output.for_each_mut(&join(prefix, "output"), f);
     }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.layer.for_each_size(prefix, f);
+    }
 }

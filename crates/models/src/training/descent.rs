@@ -168,6 +168,11 @@ impl<M: Parameters<f32>> Parameters<f32> for Kept<M> {
         self.model.for_each_mut(prefix, f);
         self.best.for_each_mut(&join(prefix, "best"), f);
     }
+
+    fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {
+        self.model.for_each_size(prefix, f);
+        self.best.for_each_size(&join(prefix, "best"), f);
+    }
 }
 
 pub(crate) fn device_error(error: CpuError) -> Error {

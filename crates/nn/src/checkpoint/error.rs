@@ -143,6 +143,19 @@ pub enum CheckpointError {
         got: Vec<usize>,
     },
 
+    /// A size that the shapes do not show is another one, such as the number of heads.
+    #[error(
+        "`{name}` is {got} in the checkpoint and {expected} in the model; build the same model"
+    )]
+    OtherSize {
+        /// The name of the size.
+        name: String,
+        /// The model's size.
+        expected: usize,
+        /// The checkpoint's size.
+        got: usize,
+    },
+
     /// A tensor cannot be stored under its name.
     #[error("a parameter cannot be saved under the name {name:?}: {reason}; rename it")]
     UnusableName {

@@ -30,6 +30,8 @@ struct Header {
     description: String,
     /// The parameters in the model's order, which safetensors does not keep.
     parameters: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sizes: BTreeMap<String, usize>,
     /// The steps of the optimiser, if it was saved.
     adam_steps: Option<u64>,
     progress: Progress,
@@ -50,6 +52,7 @@ pub(super) fn encode<E: Element>(
         checksum: Some("0".repeat(DIGITS)),
         description: checkpoint.description.clone(),
         parameters: names(checkpoint)?,
+        sizes: checkpoint.sizes.clone(),
         adam_steps: checkpoint.adam.as_ref().map(|adam| adam.steps),
         progress: checkpoint.progress.clone(),
     };
@@ -188,6 +191,7 @@ pub(super) fn decode<E: Element>(
     Ok(Checkpoint {
         description: header.description,
         parameters,
+        sizes: header.sizes,
         adam,
         progress: header.progress,
         integrity,

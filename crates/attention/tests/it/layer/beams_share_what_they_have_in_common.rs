@@ -3,7 +3,7 @@
 use super::{PASS, WIDTH, array, build, layer, sequence, two_heads};
 use bochner_attention::{
     Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig,
-    MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Softmax, Variant,
+    MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant,
 };
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
@@ -32,6 +32,11 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         position_bias: PositionBias::Alibi,
         ..softmax.clone()
     };
+    let rotary = MultiHeadConfig {
+        key_width: Some(4),
+        rotary: Some(Rotary::default()),
+        ..softmax.clone()
+    };
     let sharing = |variant: Variant| MultiHeadConfig {
         key_heads: Some(1),
         ..two_heads(variant)
@@ -50,6 +55,7 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         (two_heads(performer.into()), false),
         (windowed, false),
         (biased, false),
+        (rotary, true),
     ];
     configs
         .map(|(config, shares)| (build(config), shares))

@@ -1,7 +1,8 @@
 use bochner_attention::{
-    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Penalty, Softmax,
-    StaticConfig, Variant,
+    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Penalty, Performer, Redraw,
+    Softmax, StaticConfig, Variant,
 };
+use bochner_nn::{Checkpoint, CheckpointError};
 use bochner_numerics::Seed;
 use dfdx::nn::{LoadFromSafetensors, SaveToSafetensors};
 use dfdx::optim::{Sgd, SgdConfig};
@@ -255,4 +256,65 @@ fn it_fits_between_other_modules() {
     let x = sequence(&device);
     let want = model.1.forward(model.0.forward(x.clone())).array();
     assert_eq!(model.forward(x).array(), want);
+}
+
+settings!(
+    Redrawn,
+    Performer {
+        points: 4,
+        redraw: Redraw::Every { steps: 2 },
+        ..Default::default()
+    }
+);
+
+/// Dropout and features that are drawn anew go on where they were, in training and in evaluation.
+#[test]
+fn a_loaded_layer_goes_on_at_its_step() {
+    type Layer = MultiHead<Const<EMBED>, f32, Cpu, Const<0>, Redrawn>;
+    let device = Cpu::default();
+    let (mut layer, x) = (Layer::build(&device), sequence(&device));
+    let first = layer.clone().forward_mut(x.clone()).array();
+    (0..3).for_each(|_| drop(layer.forward_mut(x.clone())));
+    assert_eq!(layer.step(), 3);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    layer.save_safetensors(file.path()).unwrap();
+    let mut loaded = Layer::build(&device);
+    loaded.load_safetensors(file.path()).unwrap();
+    let mut restored = Layer::build(&device);
+    Checkpoint::of("", &layer)
+        .restore("", &mut restored)
+        .unwrap();
+    restored.go_to_step(layer.step());
+    for other in [&mut loaded, &mut restored] {
+        let mut layer = layer.clone();
+        let evaluated = layer.forward(x.clone()).array();
+        assert_eq!(other.forward(x.clone()).array(), evaluated);
+        let trained = layer.forward_mut(x.clone()).array();
+        assert_eq!(other.forward_mut(x.clone()).array(), trained);
+        assert_ne!(trained, first);
+    }
+}
+
+/// Heads of other widths in maps of the same shapes are another layer.
+#[test]
+fn a_checkpoint_knows_the_number_of_heads() {
+    let config = |heads| MultiHeadConfig {
+        heads,
+        ..super::two_heads(Softmax::default().into())
+    };
+    let [two, mut three] = [2, 3].map(|heads| super::build::<f32>(config(heads)));
+    let before = three.maps[0].weight.as_vec();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    Checkpoint::of("", &two).write(file.path()).unwrap();
+    let saved = Checkpoint::<f32>::read(file.path()).unwrap();
+    let error = saved.restore("", &mut three).unwrap_err();
+    let named = matches!(&error, CheckpointError::OtherSize { name, expected: 3, got: 2 } if name == "heads");
+    assert!(named, "{error}");
+    assert_eq!(three.maps[0].weight.as_vec(), before);
+    saved
+        .restore("", &mut super::build::<f32>(config(2)))
+        .unwrap();
+    // Inside of models too.
+    let error = Checkpoint::of("", &vec![two]).restore("", &mut vec![three]);
+    assert!(matches!(error, Err(CheckpointError::OtherSize { name, .. }) if name == "0.heads"));
 }

@@ -11,6 +11,7 @@ mod misuse_is_named;
 mod neighbours_change_nothing;
 mod options_are_obeyed;
 mod packed_sequences_are_each_alone;
+mod rotary_positions;
 mod settings_survive_serde;
 mod time_is_an_input;
 

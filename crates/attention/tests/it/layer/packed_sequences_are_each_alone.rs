@@ -1,7 +1,7 @@
 //! Sequences packed into one example of a layer are what each of them is alone.
 
 use super::{PASS, Sequences, array, build, sequence, two_heads, variants};
-use bochner_attention::{Error, Mask, MultiHead, MultiHeadConfig, PositionBias};
+use bochner_attention::{Error, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Stream};
 use bochner_numerics::Tolerance;
 use dfdx::prelude::*;
 use ndarray::s;
@@ -54,10 +54,16 @@ fn with_every_option_that_moves_along() {
     let (mut compared, mut refused) = (0, 0);
     for variant in variants() {
         let card = variant.card();
-        for (causal, window, position_bias) in [
-            (false, None, PositionBias::None),
-            (true, None, PositionBias::Alibi),
-            (false, Some([1, 2]), PositionBias::None),
+        let rotary = card.streams.contains(&Stream::Queries);
+        let rotary = rotary.then(|| Rotary {
+            width: Some(2),
+            ..Rotary::default()
+        });
+        for (causal, window, position_bias, rotary) in [
+            (false, None, PositionBias::None, None),
+            (false, None, PositionBias::None, rotary),
+            (true, None, PositionBias::Alibi, None),
+            (false, Some([1, 2]), PositionBias::None, rotary),
         ] {
             let whole = match (causal, window) {
                 (true, _) => packed.clone().with_causality(),
@@ -72,6 +78,7 @@ fn with_every_option_that_moves_along() {
                 causal,
                 window,
                 position_bias,
+                rotary,
                 ..two_heads(variant.clone())
             });
             let got = match attended(&layer, &x, &packed) {

@@ -2,7 +2,8 @@
 
 use crate::conformance::settings_survive_serde::is_refused;
 use bochner_attention::{
-    BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Softmax, Stream, registry,
+    BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax,
+    Stream, registry,
 };
 use bochner_numerics::Seed;
 
@@ -30,6 +31,12 @@ fn for_every_mechanism() {
             } else {
                 PositionBias::None
             },
+            rotary: has(Stream::Queries).then_some(Rotary {
+                base: 500.0,
+                width: Some(2),
+                pairing: RotaryPairing::Interleaved,
+                scale: 0.5,
+            }),
         };
         let text = serde_json::to_string(&config).unwrap();
         let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
@@ -75,6 +82,13 @@ fn what_a_layer_refuses_cannot_be_read() {
         (
             "position bias",
             r#""position-bias":"alibi","variant":{"mechanism":"Cat"}"#,
+        ),
+        ("width", r#""key-width":3,"rotary":{}"#),
+        ("width", r#""rotary":{"width":3}"#),
+        ("base", r#""rotary":{"base":0.0}"#),
+        (
+            "does not ask for",
+            r#""rotary":{},"variant":{"mechanism":"Cat"}"#,
         ),
     ] {
         is_refused::<MultiHeadConfig>(what, &config(fields));
