@@ -1,6 +1,41 @@
 //! Attention for any score, forward and backward, on plain arrays.
 
+mod attend;
+mod bias;
+mod blocks;
+mod call;
+mod error;
+mod features;
+mod form;
+mod kernel;
+mod key_weight;
+mod lanes;
+mod linear;
+mod mask;
+mod normaliser;
+mod pairwise;
 mod position;
+mod range;
+mod row_major;
+mod scan;
+mod score;
+mod settings;
+mod workspace;
 
+pub use attend::{Gradients, Output, Saved, Wanted, attend, attend_into, attend_vjp, weights};
+pub use bias::{Bias, alibi_slopes};
+pub use blocks::Blocks;
+pub use bochner_numerics::{self as numerics, Number};
+pub use error::Error;
+pub use features::FeatureMap;
+pub use form::Form;
+pub use kernel::{DotProduct, HeadRows, PairKernel, ParameterGradients, Side, Square, Tile};
+pub use key_weight::KeyWeight;
+pub use mask::Mask;
 pub use ndarray;
+pub use normaliser::{Block, BlockGradients, Normaliser, Row, Softmax, Sum, Unnormalised};
 pub use position::{PositionCode, Rotary, RotaryPairing};
+pub use scan::{Position, PositionGradients, Scan};
+pub use score::{Kind, MOST_PARAMETERS, Pair, Raw, Score, Scored};
+pub use settings::{Kernel, Settings, Shape};
+pub use workspace::Workspace;

@@ -1,0 +1,315 @@
+//! Biases: numbers that are added to the logits of pairs.
+
+use crate::mask::{HeadMask, Pattern};
+use crate::Error;
+use bochner_numerics::{Real, argument};
+use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView3, ArrayView4, Axis, IxDyn};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A bias $b_{ij}$ of each pair, added to the logarithm of its unnormalised weight.
+///
+/// It comes after the score and the weights of the keys and before the normaliser, so that every kernel's weights
+/// are multiplied by $e^{b_{ij}}$. Query i stands at key $i + T_k - T_q$, as masks have it. Clones share
+/// their numbers.
+///
+/// ```
+/// use bochner_engine::{Bias, Mask, Settings, Wanted, attend, attend_vjp};
+/// use bochner_engine::ndarray::{Array2, Array4};
+///
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
+/// // One number for each head and each distance up to 2.
+/// let table = Array2::zeros((2, 5));
+/// let bias = Some(Bias::relative(table.view())?);
+/// let settings = Settings { bias, ..Settings::softmax(&Mask::none()) };
+/// let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
+/// let (cotangent, wanted) = (Array4::ones((1, 2, 5, 4)), Wanted { bias: true, ..Wanted::default() });
+/// let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), cotangent.view(), wanted)?;
+/// assert_eq!(gradients.bias.unwrap().shape(), [2, 5]);
+/// # Ok::<(), bochner_engine::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[doc(alias = "attn_bias")]
+pub struct Bias<T>(Numbers<T>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Numbers<T> {
+    /// A number for each pair, and the pairs whose number is not minus infinity.
+    Pairs(Arc<Array4<T>>, Option<Arc<Pattern>>),
+    /// Slopes of the distance; those of ALiBi if there are none.
+    Slopes(Option<Arc<Vec<f64>>>),
+    /// A table `[M, n]`, and which of a row's numbers each pair has.
+    Table(Arc<Array2<T>>, Columns),
+}
+
+/// The column of a table that a pair has.
+#[derive(Clone, Debug, PartialEq)]
+enum Columns {
+    /// By the distance of query and key, clipped to the reach; one for each from -reach on.
+    Distances(Arc<Vec<u32>>),
+    /// By the pair, `[Tq, Tk]`.
+    Pairs(Arc<Array2<u32>>),
+}
+
+impl<T: Real> Bias<T> {
+    /// Returns a bias with a number for each pair, `[1 or B, 1 or M, Tq, Tk]`; minus infinity hides a pair.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for NaN or plus infinity.
+    pub fn fixed(values: ArrayView4<T>) -> Result<Self, Error> {
+        let none = T::neg_infinity();
+        // Rows are read as slices, in whatever order the memory of a view is.
+        let values = values.as_standard_layout();
+        let finite = values.mapv(|b| if b == none { T::zero() } else { b });
+        argument::finite("bias", finite.shape(), &finite)?;
+        let hides = values.iter().any(|&b| b == none);
+        let kept = hides.then(|| Arc::new(Pattern::from_matrices(values.mapv(|b| b != none).view())));
+        Ok(Self(Numbers::Pairs(Arc::new(finite), kept)))
+    }
+
+    /// Returns [`Bias::fixed`] for all examples alike, `[1 or M, Tq, Tk]`. Its gradient has an axis of one example.
+    ///
+    /// # Errors
+    /// The errors of [`Bias::fixed`].
+    pub fn of_heads(values: ArrayView3<T>) -> Result<Self, Error> {
+        Self::fixed(values.insert_axis(Axis(0)))
+    }
+
+    /// Returns $b_{ij} = -s_m |i + T_k - T_q - j|$ with the slopes of [`alibi_slopes`]. It has no gradient; learnt
+    /// slopes are a [`Score`](crate::Score).
+    ///
+    /// # Reference
+    /// Press et al. 2022, ALiBi.
+    pub fn alibi() -> Self {
+        Self(Numbers::Slopes(None))
+    }
+
+    /// Returns $b_{ij} = r_{m, \mathrm{clip}(i + T_k - T_q - j, -K, K) + K}$, r `[M, 2 K + 1]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for an even number of columns, NaN or infinity.
+    #[doc(alias = "relative_position_bias")]
+    pub fn relative(table: ArrayView2<T>) -> Result<Self, Error> {
+        let columns = table.ncols();
+        let odd = "odd: one column for each distance from -K to K";
+        argument::in_range(columns % 2 == 1, "columns of a relative bias", columns as f64, odd)?;
+        let reach = columns / 2;
+        Self::by_distance(table, reach, |distance| (distance + reach as i64) as usize)
+    }
+
+    /// Returns $b_{ij} = r_{m, c(i + T_k - T_q - j)}$, r `[M, n]`, with the column `c` of each distance from `-reach`
+    /// to `reach`, to which larger distances are clipped. T5's buckets are such columns.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a column that the table does not have, NaN or infinity.
+    #[doc(alias = "t5_bias")]
+    pub fn by_distance(
+        table: ArrayView2<T>,
+        reach: usize,
+        column: impl Fn(i64) -> usize,
+    ) -> Result<Self, Error> {
+        let reach = reach as i64;
+        let columns = (-reach..=reach).map(|distance| {
+            let column = column(distance);
+            argument::index("columns of the bias", column, table.ncols()).map(|()| column as u32)
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        Self::table(table, Columns::Distances(Arc::new(columns)))
+    }
+
+    /// Returns $b_{ij} = r_{m, c_{ij}}$, r `[M, n]`, with the column of each pair, `[Tq, Tk]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a column that the table does not have, NaN or infinity.
+    pub fn indexed(table: ArrayView2<T>, columns: ArrayView2<u32>) -> Result<Self, Error> {
+        for &column in columns {
+            argument::index("columns of the bias", column as usize, table.ncols())?;
+        }
+        let columns = columns.as_standard_layout().into_owned();
+        Self::table(table, Columns::Pairs(Arc::new(columns)))
+    }
+
+    fn table(table: ArrayView2<T>, columns: Columns) -> Result<Self, Error> {
+        argument::finite("bias", table.shape(), table)?;
+        let table = Arc::new(table.as_standard_layout().into_owned());
+        Ok(Self(Numbers::Table(table, columns)))
+    }
+
+    pub(crate) fn check(&self, [b, m, queries, keys]: [usize; 4]) -> Result<(), Error> {
+        match &self.0 {
+            Numbers::Pairs(values, _) => {
+                let (examples, heads, ..) = values.dim();
+                let one_or = |given, all| if given == 1 { 1 } else { all };
+                let shape = [one_or(examples, b), one_or(heads, m), queries, keys];
+                argument::shape("bias", &shape, values.shape())?;
+            }
+            Numbers::Table(table, columns) => {
+                argument::shape("bias", &[m, table.ncols()], table.shape())?;
+                if let Columns::Pairs(columns) = columns {
+                    argument::shape("columns of the bias", &[queries, keys], columns.shape())?;
+                }
+            }
+            Numbers::Slopes(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the bias follows from positions alone, so that a decoder can obey it.
+    pub fn follows_from_positions(&self) -> bool {
+        matches!(self.0, Numbers::Slopes(_) | Numbers::Table(_, Columns::Distances(_)))
+    }
+
+    /// The pattern of the pairs that the bias keeps, if it hides any.
+    pub(crate) fn pattern(&self) -> Option<&Arc<Pattern>> {
+        match &self.0 {
+            Numbers::Pairs(_, kept) => kept.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Zero gradients, shaped as the numbers; `None` for fixed slopes.
+    pub(crate) fn zero_gradients(&self) -> Option<ArrayD<T>> {
+        match &self.0 {
+            Numbers::Pairs(values, _) => Some(ArrayD::zeros(IxDyn(values.shape()))),
+            Numbers::Table(table, _) => Some(ArrayD::zeros(IxDyn(table.shape()))),
+            Numbers::Slopes(_) => None,
+        }
+    }
+
+    /// The sizes of one head's gradients: the numbers for each query, and for all queries together.
+    pub(crate) fn gradient_sizes(&self) -> (usize, usize) {
+        match &self.0 {
+            Numbers::Pairs(values, _) => (values.dim().3, 0),
+            Numbers::Table(table, _) => (0, table.ncols()),
+            Numbers::Slopes(_) => (0, 0),
+        }
+    }
+}
+
+/// Returns the slopes of ALiBi's heads: $2^{-8 m / M}$, m from 1 to M, where M is a power of two; otherwise those of
+/// the next lower power of two, and then every second one of the next higher.
+pub fn alibi_slopes(heads: usize) -> Vec<f64> {
+    slopes(heads).collect()
+}
+
+/// The slopes of [`alibi_slopes`], one after the other.
+fn slopes(heads: usize) -> impl Iterator<Item = f64> {
+    let of = |count: usize| (1..=count).map(move |m| (-8.0 * m as f64 / count as f64).exp2());
+    let lower = if heads.is_power_of_two() { heads } else { heads.next_power_of_two() / 2 };
+    of(lower).chain(of(2 * lower).step_by(2)).take(heads)
+}
+
+/// The bias of one head.
+#[derive(Debug)]
+pub(crate) struct HeadBias<'a, T> {
+    bias: &'a Bias<T>,
+    slope: f64,
+    rows: HeadMask<'a>,
+}
+
+impl<T> Clone for HeadBias<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for HeadBias<'_, T> {}
+
+impl<'a, T: Real> HeadBias<'a, T> {
+    pub(crate) fn new(bias: &'a Bias<T>, rows: HeadMask<'a>, heads: usize) -> Self {
+        let slope = match &bias.0 {
+            Numbers::Slopes(Some(slopes)) => slopes[rows.head],
+            Numbers::Slopes(None) => slopes(heads).nth(rows.head).expect("one a head"),
+            _ => 0.0,
+        };
+        Self { bias, slope, rows }
+    }
+
+    /// The bias of the same head for other rows.
+    pub(crate) fn with_rows(self, rows: HeadMask<'a>) -> Self {
+        Self { rows, ..self }
+    }
+
+    pub(crate) fn row(self, i: usize) -> RowBias<'a, T> {
+        let HeadMask { example, head, queries, keys, .. } = self.rows;
+        let position = (i + keys) as i64 - queries as i64;
+        match &self.bias.0 {
+            Numbers::Pairs(values, _) => {
+                let (examples, heads, queries, keys) = values.dim();
+                let row = ((example % examples) * heads + head % heads) * queries + i;
+                let data = values.as_slice().expect("an owned row-major array");
+                RowBias::Pairs(&data[row * keys..][..keys])
+            }
+            Numbers::Slopes(_) => RowBias::Slope { slope: T::of(-self.slope), position },
+            Numbers::Table(table, columns) => {
+                let data = table.as_slice().expect("an owned row-major array");
+                let row = &data[head % table.nrows() * table.ncols()..][..table.ncols()];
+                match columns {
+                    Columns::Distances(columns) => RowBias::Distances { row, columns, position },
+                    Columns::Pairs(columns) => {
+                        let columns = columns.as_slice().expect("an owned row-major array");
+                        RowBias::Columns { row, columns: &columns[i * keys..][..keys] }
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn gradient_sizes(self) -> (usize, usize) {
+        self.bias.gradient_sizes()
+    }
+}
+
+/// The bias of one query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RowBias<'a, T> {
+    Pairs(&'a [T]),
+    Slope { slope: T, position: i64 },
+    Distances { row: &'a [T], columns: &'a [u32], position: i64 },
+    Columns { row: &'a [T], columns: &'a [u32] },
+}
+
+impl<T: Real> RowBias<'_, T> {
+    /// Adds the bias of some keys.
+    pub(crate) fn add_to(self, keys: Range<usize>, out: &mut [T]) {
+        match self {
+            Self::Pairs(row) => out.iter_mut().zip(&row[keys]).for_each(|(x, &b)| *x += b),
+            Self::Slope { slope, position } => {
+                let first = T::of((position - keys.start as i64) as f64);
+                let distances = out.iter_mut().zip(0_u32..);
+                distances.for_each(|(x, n)| *x += slope * (first - T::of(n.into())).abs());
+            }
+            Self::Distances { row, columns, position } => {
+                let pairs = out.iter_mut().zip(keys);
+                pairs.for_each(|(x, j)| *x += row[column(columns, position, j)]);
+            }
+            Self::Columns { row, columns } => {
+                let pairs = out.iter_mut().zip(&columns[keys]);
+                pairs.for_each(|(x, &column)| *x += row[column as usize]);
+            }
+        }
+    }
+
+    /// Adds the gradients of some keys' biases: those of a row of pairs, or of a table.
+    pub(crate) fn pull_back(self, keys: Range<usize>, given: &[T], row: &mut [T], all: &mut [T]) {
+        match self {
+            Self::Pairs(_) => row[keys].copy_from_slice(given),
+            Self::Slope { .. } => {}
+            Self::Distances { columns, position, .. } => {
+                let pairs = given.iter().zip(keys);
+                pairs.for_each(|(&x, j)| all[column(columns, position, j)] += x);
+            }
+            Self::Columns { columns, .. } => {
+                let pairs = given.iter().zip(&columns[keys]);
+                pairs.for_each(|(&x, &column)| all[column as usize] += x);
+            }
+        }
+    }
+}
+
+/// Returns the column of a distance.
+#[inline]
+fn column(columns: &[u32], position: i64, j: usize) -> usize {
+    let reach = (columns.len() / 2) as i64;
+    columns[((position - j as i64).clamp(-reach, reach) + reach) as usize] as usize
+}

@@ -1,0 +1,94 @@
+//! Sizes of blocks.
+
+use crate::{Error, Form, Settings};
+use bochner_numerics::{Panels, Real, argument};
+use serde::{Deserialize, Serialize};
+
+/// The numbers of queries and keys of a block in [`Form::Pairwise`].
+///
+/// A block's scores are made, weighed and summed up before the next one's: they are all that is
+/// held of the pairs, backwards beside as many gradients. Sums over keys are taken block by block,
+/// and so are gradients over queries: other blocks round differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub struct Blocks {
+    /// Queries of a block.
+    pub queries: usize,
+    /// Keys of a block; rounded up to whole panels of packed keys, a multiple of
+    /// [`Panels::ALIGNMENT`].
+    pub keys: usize,
+}
+
+bochner_numerics::checked_when_read!(Blocks, |blocks| blocks.checked().map(drop));
+
+/// Bytes that a block's scores and their gradients may take: half of a core's second-level cache,
+/// where that is small.
+const ROOM: usize = 512 << 10;
+
+impl Blocks {
+    /// The blocks of [`Form::Pairwise`] and [`Form::Automatic`]: 128 queries by 512 keys in `f32`,
+    /// by 256 in `f64`, on every machine; for features 128 by 128, the blocks of their linear-time form.
+    ///
+    /// # Cost model
+    /// $n_q$ queries by $n_k$ keys with operands of width w (2R features, or d) hold $2 n_q n_k$
+    /// numbers, which have to stay within 512 KiB. A pair then moves $(w + d_v) / n_q$ numbers of
+    /// keys and values and $(w + 2 d_v) / n_k$ of queries and outputs; the sum is least at
+    /// $n_q / n_k = (w + d_v) / (w + 2 d_v)$, between a half and one for all widths, hence at 181
+    /// to 256 queries in `f32` and 128 to 181 in `f64`. The power of two below leaves more blocks
+    /// for threads to share.
+    pub fn of<T: Real>() -> Self {
+        let pairs = ROOM / (2 * size_of::<T>());
+        let queries = 1 << ((pairs / 2).ilog2() / 2);
+        Self {
+            queries,
+            keys: pairs / queries,
+        }
+    }
+
+    /// Returns the blocks, if they are not empty.
+    pub(crate) fn checked(self) -> Result<Self, Error> {
+        argument::at_least_one("queries of a block", self.queries)?;
+        argument::at_least_one("keys of a block", self.keys)?;
+        Ok(self)
+    }
+}
+
+impl<T: Real> Settings<T> {
+    /// Returns the blocks in which attention goes through `queries` positions.
+    pub(crate) fn blocks(&self, queries: usize) -> Result<Blocks, Error> {
+        let panel = Panels::<T>::ALIGNMENT;
+        let blocks = match self.form {
+            Form::Blocked(blocks) => blocks.checked()?,
+            _ => Blocks::of::<T>(),
+        };
+        Ok(Blocks {
+            queries: blocks.queries.min(queries),
+            keys: blocks.keys.div_ceil(panel).saturating_mul(panel),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_keep_within_their_room_near_the_least_movement() {
+        for (blocks, size) in [(Blocks::of::<f32>(), 4), (Blocks::of::<f64>(), 8)] {
+            assert_eq!(2 * blocks.queries * blocks.keys * size, ROOM);
+            let moved = |queries: usize, w: f64, v: f64| {
+                let keys = (ROOM / (2 * size * queries)) as f64;
+                (w + v) / queries as f64 + (w + 2.0 * v) / keys
+            };
+            for (w, v) in [(8.0, 64.0), (64.0, 64.0), (128.0, 64.0), (128.0, 8.0)] {
+                let least = (4..13)
+                    .map(|n| moved(1 << n, w, v))
+                    .fold(f64::MAX, f64::min);
+                assert!(
+                    moved(blocks.queries, w, v) <= 1.25 * least,
+                    "{w} {v} {size}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The arguments of one call, checked, in row-major order, and cut into heads.
+
+use crate::bias::HeadBias;
+use crate::kernel::{HeadRows, Side};
+use crate::mask::{HeadMask, Pattern};
+use crate::range;
+use crate::row_major::RowMajor;
+use crate::{Blocks, Error, Form, Settings, Shape, Workspace};
+use bochner_numerics::{ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel};
+use ndarray::{Array4, ArrayView4, Axis};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Queries, keys and values with their settings.
+pub(crate) struct Call<'a, T> {
+    pub(crate) shape: Shape,
+    q: RowMajor<'a, T>,
+    k: RowMajor<'a, T>,
+    v: RowMajor<'a, T>,
+    pub(crate) settings: &'a Settings<T>,
+    /// The patterns of the mask and of the bias.
+    patterns: Vec<Arc<Pattern>>,
+    pub(crate) blocks: Blocks,
+    pub(crate) workspace: &'a Workspace<T>,
+    /// The positions that each query of a decoder's call sees, where that is not all before it.
+    pub(crate) paths: Option<&'a Paths>,
+    /// The first row, over all heads, whose weights are not finite.
+    fault: AtomicUsize,
+}
+
+/// The paths to the queries of a call: of the positions that the cache of an example will hold after the call, those
+/// that each of its queries sees.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    /// The rows of one example after those of another.
+    seen: Vec<bool>,
+    /// The end of the rows of each example.
+    ends: Vec<usize>,
+}
+
+impl Paths {
+    fn of_example(&self, example: usize) -> &[bool] {
+        let start = example.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.seen[start..self.ends[example]]
+    }
+
+    /// Removes all rows.
+    pub fn clear(&mut self) {
+        self.seen.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the row of the next query of an example.
+    pub fn push(&mut self, row: &[bool]) {
+        self.seen.extend_from_slice(row);
+    }
+
+    /// Ends the queries of an example.
+    pub fn end_example(&mut self) {
+        self.ends.push(self.seen.len());
+    }
+}
+
+impl<'a, T: Real> Call<'a, T> {
+    pub(crate) fn new(
+        [q, k, v]: [ArrayView4<'a, T>; 3],
+        settings: &'a Settings<T>,
+        workspace: &'a Workspace<T>,
+    ) -> Result<Self, Error> {
+        let (batch, heads, queries, width) = q.dim();
+        let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
+        let kv_heads = shared_heads(k.len_of(Axis(1)), heads)?;
+        argument::shape("k", &[batch, kv_heads, keys, width], k.shape())?;
+        argument::shape("v", &[batch, kv_heads, keys, value_width], v.shape())?;
+        for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
+            argument::not_empty(what, array.shape())?;
+        }
+        let shape = Shape { batch, heads, kv_heads, queries, keys, width, value_width };
+        settings.mask.check([batch, heads, queries, keys])?;
+        settings.check(&shape)?;
+        let mut patterns = settings.mask.patterns(queries, keys);
+        if let Some(bias) = &settings.bias {
+            bias.check([batch, heads, queries, keys])?;
+            patterns.extend(bias.pattern().cloned());
+        }
+        let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
+        Ok(Self {
+            shape,
+            q,
+            k,
+            v,
+            settings,
+            patterns,
+            blocks: settings.blocks(queries)?,
+            workspace,
+            paths: None,
+            fault: AtomicUsize::new(usize::MAX),
+        })
+    }
+
+    /// Returns an array of keys or values, given one part for each head of queries: those of heads that share
+    /// keys are summed up, in order.
+    pub(crate) fn kv_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
+        let Shape { batch, kv_heads, keys, .. } = self.shape;
+        over_readers(data, [batch, kv_heads, keys, width])
+    }
+
+    pub(crate) fn query_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
+        let Shape { batch, heads, queries, .. } = self.shape;
+        Array4::from_shape_vec([batch, heads, queries, width], data).expect("one slab a head")
+    }
+
+    /// The number of heads of all examples.
+    pub(crate) fn all_heads(&self) -> usize {
+        self.shape.batch * self.shape.heads
+    }
+
+    /// Head `h` of all heads of all examples.
+    pub(crate) fn at(&self, h: usize) -> HeadAt<'_, T> {
+        HeadAt { call: self, h }
+    }
+
+    /// Returns the queries of one task of the forward pass: whole heads if there are many, halves and quarters of a few
+    /// long ones. No output depends on it.
+    pub(crate) fn chunk(&self) -> usize {
+        let parts = 16usize.div_ceil(self.all_heads());
+        let chunk = self.shape.queries.div_ceil(parts);
+        chunk.next_multiple_of(self.blocks.queries)
+    }
+
+    /// Notes that the weights of a row are not finite.
+    pub(crate) fn note_fault(&self, h: usize, row: usize) {
+        self.fault.fetch_min(h * self.shape.queries + row, Ordering::Relaxed);
+    }
+
+    /// The head and the row that were noted, the first ones.
+    pub(crate) fn fault(&self) -> Option<(usize, usize)> {
+        let (fault, queries) = (self.fault.load(Ordering::Relaxed), self.shape.queries);
+        (fault != usize::MAX).then(|| (fault / queries, fault % queries))
+    }
+}
+
+/// One head of one example.
+#[derive(Clone, Copy)]
+pub(crate) struct HeadAt<'a, T> {
+    pub(crate) call: &'a Call<'a, T>,
+    /// The index of the head among all heads of all examples.
+    pub(crate) h: usize,
+}
+
+/// Queries, keys and values of one head, without padding, with zeros in place of what no pair needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a, T> {
+    pub(crate) q: Mat<'a, T>,
+    pub(crate) k: Mat<'a, T>,
+    pub(crate) v: Mat<'a, T>,
+}
+
+/// Copies of a head's arrays in which hidden rows are zero; `None` where the arrays themselves will do.
+pub(crate) struct Admitted<T>([Option<Buffer<T>>; 3]);
+
+impl<T: Real> Admitted<T> {
+    pub(crate) fn inputs<'b>(&'b self, at: &HeadAt<'b, T>) -> Inputs<'b, T> {
+        let [q, k, v] = &self.0;
+        Inputs {
+            q: copy_or(q, at.queries()),
+            k: copy_or(k, at.keys()),
+            v: copy_or(v, at.values()),
+        }
+    }
+}
+
+/// Returns a copy as a matrix, or the matrix itself if there is no copy.
+pub(crate) fn copy_or<'a, T: Real>(copy: &'a Option<Buffer<T>>, x: Mat<'a, T>) -> Mat<'a, T> {
+    let (rows, width) = x.shape();
+    copy.as_ref().map_or(x, |copy| Mat::new(copy, rows, width))
+}
+
+impl<'a, T: Real> HeadAt<'a, T> {
+    pub(crate) fn example(&self) -> usize {
+        self.h / self.call.shape.heads
+    }
+
+    pub(crate) fn head(&self) -> usize {
+        self.h % self.call.shape.heads
+    }
+
+    /// The index of the head's keys among all heads of keys of all examples.
+    fn of_keys(&self) -> usize {
+        self.h / (self.call.shape.heads / self.call.shape.kv_heads)
+    }
+
+    fn queries(&self) -> Mat<'a, T> {
+        slab(self.call.q.view(), self.h)
+    }
+
+    /// The keys that are not padding.
+    fn keys(&self) -> Mat<'a, T> {
+        slab(self.call.k.view(), self.of_keys()).row_range(0..self.kept())
+    }
+
+    /// The values that are not padding.
+    fn values(&self) -> Mat<'a, T> {
+        slab(self.call.v.view(), self.of_keys()).row_range(0..self.kept())
+    }
+
+    /// Checks that what pairs need is in range, and hides the rest.
+    pub(crate) fn admit(&self) -> Result<Admitted<T>, Error> {
+        let (rows, queries) = (self.rows(), self.call.shape.queries);
+        let (index, of_keys) = (self.h, self.of_keys());
+        let heads = [self.call.shape.heads, self.call.shape.kv_heads];
+        let place = |h: usize, heads: usize| [h / heads, h % heads];
+        let numbers = self.numbers();
+        let sees = || (0..queries).map(|i| rows.keeps_any(i)).collect();
+        let seen = || rows.seen_keys(self.kept());
+        Ok(Admitted([
+            range::admit("q", place(index, heads[0]), self.queries(), sees, numbers)?,
+            range::admit("k", place(of_keys, heads[1]), self.keys(), seen, numbers)?,
+            range::admit("v", place(of_keys, heads[1]), self.values(), seen, numbers)?,
+        ]))
+    }
+
+    /// Returns the positions of a sequence that attends to itself, without padding.
+    pub(crate) fn sequence(&self) -> Result<[Mat<'a, T>; 3], Error> {
+        let (kept, numbers) = (self.kept(), self.numbers());
+        let all = [("q", self.queries().row_range(0..kept)), ("k", self.keys()), ("v", self.values())];
+        for (name, x) in all {
+            range::admit(name, [self.example(), self.head()], x, || vec![true; kept], numbers)?;
+        }
+        Ok(all.map(|(_, x)| x))
+    }
+
+    /// The error of a scan that left a number of its output unwritten.
+    pub(crate) fn scan_error(&self, position: usize, column: usize) -> Error {
+        Error::Scan { example: self.example(), head: self.head(), position, column }
+    }
+
+    /// Checks that the cotangents of rows that see a key are in range, and hides the others.
+    pub(crate) fn admit_cotangent(&self, cotangent: Mat<T>) -> Result<Option<Buffer<T>>, Error> {
+        let rows = self.rows();
+        let sees = || (0..self.call.shape.queries).map(|i| rows.keeps_any(i)).collect();
+        let place = [self.example(), self.head()];
+        range::admit("cotangent", place, cotangent, sees, self.numbers())
+    }
+
+    /// Some rows of a side, as kernels are given them.
+    pub(crate) fn rows_of<'b>(&self, side: Side, x: Mat<'b, T>) -> HeadRows<'b, T> {
+        let (example, head) = (self.example(), self.head());
+        HeadRows { example, head, side, x }
+    }
+
+    /// The form of the head: by its own lengths, so that it does not depend on how far they are padded.
+    pub(crate) fn form(&self) -> Form {
+        let Shape { width, value_width, .. } = self.call.shape;
+        let settings = self.call.settings;
+        let form = settings.form_for(self.rows().counting(), self.kept(), [width, value_width]);
+        form.expect("checked with the settings")
+    }
+
+    /// The number of keys that are not padding.
+    pub(crate) fn kept(&self) -> usize {
+        self.call.settings.mask.key_limit(self.example(), self.call.shape.keys)
+    }
+
+    /// Returns the queries of each task of the backward pass, whose gradients of keys and values are summed up: a
+    /// sixteenth of a head if an example has one, whole heads if it has sixteen.
+    ///
+    /// These sums must depend neither on the other examples nor on padding: the heads of one example count, and
+    /// padding is cut by itself.
+    pub(crate) fn chunks(&self) -> Vec<Range<usize>> {
+        let Shape { queries, heads, .. } = self.call.shape;
+        let block = self.call.blocks.queries;
+        let own = self.rows().counting();
+        let size = |queries: usize| {
+            let tasks = 16usize.div_ceil(heads);
+            queries.div_ceil(tasks).next_multiple_of(block).max(block)
+        };
+        let middle = own.next_multiple_of(block).min(queries);
+        let padding = blocks(middle..queries, size(queries));
+        blocks(0..middle, size(own)).chain(padding).collect()
+    }
+
+    /// The mask of the head.
+    pub(crate) fn rows(&self) -> HeadMask<'a> {
+        HeadMask {
+            mask: &self.call.settings.mask,
+            example: self.example(),
+            head: self.head(),
+            queries: self.call.shape.queries,
+            keys: self.call.shape.keys,
+            patterns: &self.call.patterns,
+            seen: None,
+        }
+    }
+
+    /// The positions that each query that counts sees, of those that the cache holds after the call.
+    pub(crate) fn paths(&self) -> Option<&'a [bool]> {
+        Some(self.call.paths?.of_example(self.example()))
+    }
+
+    /// The bias of the head's pairs.
+    pub(crate) fn bias(&self) -> Option<HeadBias<'a, T>> {
+        let bias = self.call.settings.bias.as_ref()?;
+        Some(HeadBias::new(bias, self.rows(), self.call.shape.heads))
+    }
+
+    /// The score of the head's sink.
+    pub(crate) fn sink(&self) -> Option<f64> {
+        let sink = self.call.settings.sink.as_ref()?;
+        Some(sink[self.head()].as_f64())
+    }
+
+    pub(crate) fn workspace(&self) -> &'a Workspace<T> {
+        self.call.workspace
+    }
+
+    pub(crate) fn numbers(&self) -> &'a Buffers<T> {
+        &self.call.workspace.numbers
+    }
+
+    pub(crate) fn dropout(&self) -> Option<PairDropout> {
+        let Shape { queries, keys, .. } = self.call.shape;
+        let base = (self.h as u64) * (queries as u64) * (keys as u64);
+        self.call.settings.dropout.map(|mask| PairDropout { mask, base, keys })
+    }
+}
+
+/// Dropout on the pairs of one head.
+///
+/// The mask is one of the whole `[B, M, Tq, Tk]` array, so that it depends neither on the blocks
+/// nor on the mask.
+#[derive(Clone, Copy)]
+pub(crate) struct PairDropout {
+    mask: DropoutMask,
+    /// The index of the head's first pair.
+    base: u64,
+    /// Tk, padding included.
+    keys: usize,
+}
+
+impl PairDropout {
+    /// Writes the factors of row `i` from key `j` on.
+    pub(crate) fn fill<T: Real>(&self, i: usize, j: usize, factors: &mut [T]) {
+        self.mask.factors(self.index(i, j), factors);
+    }
+
+    /// Multiplies numbers of row `i` from key `j` on by their factors.
+    pub(crate) fn scale<T: Real>(&self, i: usize, j: usize, values: &mut [T]) {
+        self.mask.scale(self.index(i, j), values);
+    }
+
+    fn index(&self, i: usize, j: usize) -> u64 {
+        self.base + i as u64 * self.keys as u64 + j as u64
+    }
+}
+
+/// Returns an array of the keys or values of some heads, given one part for each head of queries that reads them: the
+/// sums of these, in order.
+pub(crate) fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<T> {
+    let [_, _, keys, width] = shape;
+    let count: usize = shape.iter().product();
+    let sums = match parts.len() == count {
+        true => parts,
+        false => {
+            let (size, readers) = (keys * width, parts.len() / count);
+            let mut sums = vec![T::zero(); count];
+            parallel::for_each_chunk(&mut sums, size, |group, sum| {
+                let parts = &parts[group * readers * size..][..readers * size];
+                for part in parts.chunks_exact(size) {
+                    crate::lanes::add(sum, part);
+                }
+            });
+            sums
+        }
+    };
+    Array4::from_shape_vec(shape, sums).expect("one slab a head")
+}
+
+/// Checks that heads of keys and values can be shared by heads of queries.
+pub(crate) fn shared_heads(kv_heads: usize, heads: usize) -> Result<usize, ArgumentError> {
+    if kv_heads > 0 && heads.is_multiple_of(kv_heads) {
+        return Ok(kv_heads);
+    }
+    let allowed = format!(
+        "a divisor of {heads}, the heads of q: heads are axis 1 of [batch, heads, time, width]"
+    );
+    Err(argument::out_of_range(HEADS_OF_K, kv_heads as f64, allowed))
+}
+
+/// The name of the number of heads of keys in errors.
+pub(crate) const HEADS_OF_K: &str = "heads of k";
+
+/// Head `h` of a contiguous `[B, M, T, w]` array as a matrix.
+pub(crate) fn slab<T: Real>(x: ArrayView4<'_, T>, h: usize) -> Mat<'_, T> {
+    let (_, _, rows, width) = x.dim();
+    let data = x.to_slice().expect("contiguous");
+    Mat::new(&data[h * rows * width..(h + 1) * rows * width], rows, width)
+}
+
+/// Cuts a range into consecutive pieces of at most `size`.
+pub(crate) fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range
+        .step_by(size)
+        .map(move |start| start..start.saturating_add(size).min(end))
+}
