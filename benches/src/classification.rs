@@ -146,6 +146,7 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
         attention,
         dropout: DROPOUT,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let encoder = EncoderConfig { layers: 1, layer };
     let config = TextClassifierConfig::transformer(WORDS, CLASSES, LENGTHS.len(), encoder);

@@ -126,6 +126,7 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
             attention,
             dropout,
             norm: NormPlacement::Post,
+            ..Default::default()
         },
     };
     let device = Cpu::default();

@@ -135,6 +135,7 @@ fn config(
         attention: attention.clone(),
         dropout,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let encoder = EncoderConfig { layers, layer };
     let config = TranslatorConfig::transformer(&vocabulary, s.max(t) + 1, encoder, attention)?;

@@ -55,6 +55,7 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
         attention: Softmax::default().into(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let (encoder, of_decoder) = (EncoderConfig { layers: 2, layer }, Softmax::default());
     let config = TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, of_decoder.into())?;

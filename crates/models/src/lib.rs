@@ -48,6 +48,7 @@
 //! |---|---|
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
 //! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
+//! | [`attention`] | [`AttentionOptions`](attention::AttentionOptions): key-value heads, rotary positions, a window |
 //! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task); [`SentenceClassifier`](classifier::SentenceClassifier): words in, classes out, saved as one file |
@@ -60,6 +61,7 @@
 //! | [`Error`] | what can go wrong |
 
 pub mod assessment;
+pub mod attention;
 pub mod classifier;
 pub mod datapoints;
 pub mod decoder;

@@ -190,6 +190,7 @@ where
             "pre" => NormPlacement::Pre,
             _ => NormPlacement::Post,
         },
+        ..Default::default()
     };
     let (naming, seed) = (&ENCODER, Seed::new(0));
     let layer = EncoderLayer::try_new(&Cpu::default(), &config, seed);
@@ -219,6 +220,7 @@ where
         attention: Softmax::default().into(),
         cross_attention: Softmax::default().into(),
         dropout: 0.0,
+        ..Default::default()
     };
     let (naming, seed) = (&DECODER, Seed::new(0));
     let layer = DecoderLayer::try_new(&Cpu::default(), &config, seed);

@@ -106,6 +106,7 @@ impl Case {
             attention: variant(name, self.points)?,
             dropout: 0.0,
             norm: NormPlacement::Pre,
+            ..Default::default()
         };
         let encoder = EncoderConfig { layers: 1, layer };
         let config = TextClassifierConfig::transformer(FEW, classes, LONGEST, encoder);

@@ -16,7 +16,7 @@ use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
 use bochner_numerics::parallel::awake;
-use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_numerics::{Seed, argument};
 use bochner_ops::check_lengths;
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches, padded};
 use dfdx::shapes::HasShape;
@@ -47,7 +47,7 @@ pub struct TextClassifierConfig {
 bochner_numerics::checked_when_read!(TextClassifierConfig);
 
 impl TextClassifierConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("words", self.words)?;
         argument::at_least_one("classes", self.classes)?;
         // Checked here so that the error names the encoder's `width`, not the table of words.
@@ -112,6 +112,7 @@ impl TextClassifierConfig {
 ///     attention: Softmax::default().into(),
 ///     dropout: 0.1,
 ///     norm: NormPlacement::Pre,
+///     ..Default::default()
 /// };
 /// let config = TextClassifierConfig::transformer(100, 2, 60, EncoderConfig { layers: 1, layer });
 /// let device = Cpu::default();

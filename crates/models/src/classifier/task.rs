@@ -60,6 +60,7 @@ pub struct Task {
 ///     attention: Softmax::default().into(),
 ///     dropout: 0.1,
 ///     norm: NormPlacement::Pre,
+///     ..Default::default()
 /// };
 /// let config = TextClassifierConfig::transformer(6, 2, 60, EncoderConfig { layers: 1, layer });
 /// let training = TrainingConfig { learning_rate: 0.01, clip_norm: Some(1.0), ..Default::default() };

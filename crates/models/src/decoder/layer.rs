@@ -1,20 +1,23 @@
 //! One layer of a decoder.
 
 use crate::Error;
+use crate::attention::{AttentionOptions, is_default};
 use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
 use crate::pre_norm::Then;
-use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_attention::{
+    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
-use bochner_numerics::{ArgumentError, Seed};
+use bochner_numerics::Seed;
 use bochner_ops::Mode;
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a [`DecoderLayer`].
+/// Settings of a [`DecoderLayer`]. The default has the sizes of the base model of Vaswani et al., 2017.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct DecoderLayerConfig {
@@ -30,6 +33,13 @@ pub struct DecoderLayerConfig {
     /// memory must not depend on later ones.
     #[serde(alias = "cross_attention")]
     pub cross_attention: Variant,
+    /// The options of the attention of the sequence to itself, such as key-value heads and rotary positions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attention_options: AttentionOptions,
+    /// The options of the attention to the memory. A window and a position bias compare positions of two sequences:
+    /// decoding position by position refuses them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cross_attention_options: AttentionOptions,
     /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights, where the
     /// mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
@@ -37,9 +47,27 @@ pub struct DecoderLayerConfig {
 
 bochner_numerics::checked_when_read!(DecoderLayerConfig);
 
+impl Default for DecoderLayerConfig {
+    fn default() -> Self {
+        Self {
+            width: 512,
+            heads: 8,
+            hidden: 2048,
+            attention: Softmax::default().into(),
+            cross_attention: Softmax::default().into(),
+            attention_options: AttentionOptions::default(),
+            cross_attention_options: AttentionOptions::default(),
+            dropout: 0.1,
+        }
+    }
+}
+
 impl DecoderLayerConfig {
-    pub(super) fn validate(&self) -> Result<(), ArgumentError> {
-        check_layer([self.width, self.heads, self.hidden], self.dropout)
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let sizes = [self.width, self.heads];
+        check_layer([self.width, self.heads, self.hidden], self.dropout)?;
+        self.attention_options.check(sizes, &self.attention)?;
+        (self.cross_attention_options).check(sizes, &self.cross_attention)
     }
 }
 
@@ -75,6 +103,7 @@ impl DecoderLayerConfig {
 ///     attention: Softmax::default().into(),
 ///     cross_attention: Softmax::default().into(),
 ///     dropout: 0.1,
+///     ..Default::default()
 /// };
 /// let device = Cpu::default();
 /// let layer: DecoderLayer<f32> = DecoderLayer::try_new(&device, &config, Seed::new(1))?;
@@ -124,15 +153,15 @@ impl<E: Element> DecoderLayer<E> {
             ..
         } = config;
         let stream = |part: &str| seed.child(part).stream("initial values");
-        let attention = |part: &str, variant: &Variant, causal| {
-            let config = MultiHeadConfig {
+        let attention = |part: &str, variant: &Variant, options: &AttentionOptions, causal| {
+            let config = options.apply(MultiHeadConfig {
                 heads,
                 variant: variant.clone(),
                 dropout,
                 seed: seed.child(part),
                 causal,
                 ..MultiHeadConfig::default()
-            };
+            });
             MultiHead::try_new(device, width, config, &mut stream(part))
         };
         let feed_forward = FeedForwardConfig {
@@ -141,9 +170,19 @@ impl<E: Element> DecoderLayer<E> {
         };
         let norm = || LayerNorm::try_new(device, width);
         let layer = Self {
-            attention: attention("attention", &config.attention, true)?,
+            attention: attention(
+                "attention",
+                &config.attention,
+                &config.attention_options,
+                true,
+            )?,
             attention_norm: norm()?,
-            cross_attention: attention("cross-attention", &config.cross_attention, false)?,
+            cross_attention: attention(
+                "cross-attention",
+                &config.cross_attention,
+                &config.cross_attention_options,
+                false,
+            )?,
             cross_attention_norm: norm()?,
             feed_forward: FeedForward::try_new(
                 device,

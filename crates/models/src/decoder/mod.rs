@@ -10,7 +10,7 @@ use crate::Error;
 use crate::encoder::{Encoded, Sequences};
 use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
-use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_numerics::{Seed, argument};
 use dfdx::prelude::{PutTape, SplitTape};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
@@ -29,7 +29,7 @@ pub struct DecoderConfig {
 bochner_numerics::checked_when_read!(DecoderConfig);
 
 impl DecoderConfig {
-    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("layers", self.layers)?;
         self.layer.validate()
     }

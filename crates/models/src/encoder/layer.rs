@@ -3,8 +3,11 @@
 use super::post_norm::PostNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
+use crate::attention::{AttentionOptions, is_default};
 use crate::pre_norm::{PreNormBranch, Then};
-use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_attention::{
+    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
@@ -14,9 +17,9 @@ use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, NoneTape, Tape};
 use serde::{Deserialize, Serialize};
 
-/// Settings of an [`EncoderLayer`].
+/// Settings of an [`EncoderLayer`]. The default is a layer of the base model of Vaswani et al., 2017.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct EncoderLayerConfig {
     /// The width of the sequences.
     pub width: usize,
@@ -26,6 +29,9 @@ pub struct EncoderLayerConfig {
     pub hidden: usize,
     /// The attention mechanism.
     pub attention: Variant,
+    /// The options of the attention, such as key-value heads and rotary positions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attention_options: AttentionOptions,
     /// Rate of dropout on the hidden layer and on both residual branches; that on attention
     /// weights, if the mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
@@ -36,9 +42,24 @@ pub struct EncoderLayerConfig {
 
 bochner_numerics::checked_when_read!(EncoderLayerConfig);
 
+impl Default for EncoderLayerConfig {
+    fn default() -> Self {
+        Self {
+            width: 512,
+            heads: 8,
+            hidden: 2048,
+            attention: Softmax::default().into(),
+            attention_options: AttentionOptions::default(),
+            dropout: 0.1,
+            norm: NormPlacement::Post,
+        }
+    }
+}
+
 impl EncoderLayerConfig {
-    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
-        check_layer([self.width, self.heads, self.hidden], self.dropout)
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        check_layer([self.width, self.heads, self.hidden], self.dropout)?;
+        (self.attention_options).check([self.width, self.heads], &self.attention)
     }
 }
 
@@ -124,13 +145,13 @@ impl<E: Element> EncoderLayer<E> {
             ..
         } = *config;
         let stream = |part: &str| seed.child(part).stream("initial values");
-        let multi_head = MultiHeadConfig {
+        let multi_head = config.attention_options.apply(MultiHeadConfig {
             heads,
             variant: config.attention.clone(),
             dropout,
             seed: seed.child("attention"),
             ..MultiHeadConfig::default()
-        };
+        });
         let feed_forward = FeedForwardConfig {
             dropout,
             activation,

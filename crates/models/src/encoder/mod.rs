@@ -10,7 +10,7 @@ pub(crate) use layer::{FEED_FORWARD, check_layer, pre_norm};
 use crate::Error;
 use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
-use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_numerics::{Seed, argument};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct EncoderConfig {
 bochner_numerics::checked_when_read!(EncoderConfig);
 
 impl EncoderConfig {
-    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("layers", self.layers)?;
         self.layer.validate()
     }
@@ -55,6 +55,7 @@ impl EncoderConfig {
 ///     attention: IkanDirect { p: 1.5, points: 4, ..Default::default() }.into(),
 ///     dropout: 0.1,
 ///     norm: NormPlacement::Pre,
+///     ..Default::default()
 /// };
 /// let device = Cpu::default();
 /// let encoder: Encoder<f32> =

@@ -91,18 +91,18 @@ fn geometric([first, last]: [f64; 2], count: usize) -> impl Iterator<Item = f64>
 }
 
 impl NextEventConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("kinds", self.kinds)?;
         self.encoder.validate()?;
         self.time.iter().try_for_each(TimeSense::validate)?;
         let (features, width) = (self.features(), self.encoder.layer.width);
         let allowed = format!("less than the encoder's width, {width}");
-        argument::in_range(
+        Ok(argument::in_range(
             features < width,
             "features of time",
             features as f64,
             allowed,
-        )
+        )?)
     }
 
     /// The number of all features of a time.
@@ -141,6 +141,7 @@ impl NextEventConfig {
 ///     attention: Softmax::default().into(),
 ///     dropout: 0.0,
 ///     norm: NormPlacement::Pre,
+///     ..Default::default()
 /// };
 /// let config = NextEventConfig {
 ///     kinds: 5,

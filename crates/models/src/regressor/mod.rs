@@ -14,7 +14,7 @@ use crate::Error;
 use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};
 use bochner_attention::{Attention, Mask, Pass, Variant};
 use bochner_nn::{Element, Linear, Parameter, ParameterMut, Parameters, join};
-use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_numerics::{Seed, argument};
 use bochner_ops::Activation;
 use dfdx::tensor::{Cpu, NoneTape, Tape};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub struct RegressorConfig {
 bochner_numerics::checked_when_read!(RegressorConfig);
 
 impl RegressorConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("inputs", self.inputs)?;
         self.layer().validate()
     }
@@ -55,6 +55,7 @@ impl RegressorConfig {
             attention: self.attention.clone(),
             dropout: self.dropout,
             norm: NormPlacement::Post,
+            ..Default::default()
         }
     }
 

@@ -10,13 +10,14 @@ pub use task::{Pair, Task, Trainer};
 pub use text::TextTranslator;
 
 use crate::Error;
+use crate::attention::is_default;
 use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, Sequences};
 use crate::positions::Positions;
 use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, Variant};
 use bochner_nn::{Element, Parameters};
-use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_numerics::{Seed, argument};
 use bochner_ops::check_lengths;
 use bochner_text::Vocabulary;
 use dfdx::prelude::PutTape;
@@ -41,6 +42,10 @@ pub struct TranslatorConfig {
     pub encoder: EncoderConfig,
     /// The settings of the decoder, of the encoder's width, and of its dropout unless `attention_dropout` is given.
     pub decoder: DecoderConfig,
+    /// The positions that are added to the tokens' vectors. Defaults to sinusoids; rotary positions in the attentions do
+    /// without.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub input_positions: InputPositions,
     /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
     /// linear time is refused by the first training pass unless this is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +59,7 @@ pub struct TranslatorConfig {
 bochner_numerics::checked_when_read!(TranslatorConfig);
 
 impl TranslatorConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    fn validate(&self) -> Result<(), Error> {
         for (name, token) in [("start", self.start), ("end", self.end)] {
             argument::index(name, token, self.tokens)?;
         }
@@ -74,10 +79,18 @@ impl TranslatorConfig {
         // One pass says what is dropped from the weights of both.
         let alike = self.attention_dropout.is_some() || encoder.dropout == decoder.dropout;
         let allowed = "the dropout of the encoder, unless `attention_dropout` is given";
-        argument::in_range(alike, "dropout of the decoder", decoder.dropout, allowed)
+        Ok(argument::in_range(
+            alike,
+            "dropout of the decoder",
+            decoder.dropout,
+            allowed,
+        )?)
     }
 
     /// A Transformer whose decoder has the encoder's sizes, with one mechanism in both of its attentions.
+    ///
+    /// The decoder's attention to itself has the options of the encoder's, and that to the memory those of them that need
+    /// no positions.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a vocabulary without marks.
@@ -106,6 +119,8 @@ impl TranslatorConfig {
             hidden,
             attention: of_decoder.clone(),
             cross_attention: of_decoder,
+            attention_options: encoder.layer.attention_options.clone(),
+            cross_attention_options: (encoder.layer.attention_options.clone()).without_positions(),
             dropout,
         };
         let decoder = DecoderConfig {
@@ -119,6 +134,7 @@ impl TranslatorConfig {
             longest,
             encoder,
             decoder,
+            input_positions: InputPositions::default(),
             attention_dropout: None,
             vocabulary: Some(vocabulary.fingerprint()),
         })
@@ -145,13 +161,24 @@ impl TranslatorConfig {
     }
 }
 
+/// The positions that a [`Translator`] adds to the vectors of its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputPositions {
+    /// Sines and cosines, [`Positions::Sinusoidal`].
+    #[default]
+    Sinusoidal,
+    /// Nothing: the attentions tell positions apart, by rotary positions or a position bias.
+    None,
+}
+
 /// A Transformer that reads a sequence and writes another: one table of vectors for the source, for the target and for
-/// the output, sinusoidal positions, an encoder, a decoder.
+/// the output, positions at the input, an encoder, a decoder.
 ///
 /// $$ \mathrm{logits} = D\bigl(\sqrt d\, W_y + P,\; E(\sqrt d\, W_x + P)\bigr)\, W^\top $$
 ///
 /// * $x$, $y$: the tokens of the source `[B, S]`, and of the target behind its start `[B, T]`
-/// * $W$: the table, `[tokens, d]`; $P$: the positions
+/// * $W$: the table, `[tokens, d]`; $P$: the positions, or zero without [`InputPositions`]
 /// * $E$, $D$: [`Encoder`] and [`Decoder`]; the memory of a pre-LN encoder is normalised behind its last layer
 ///
 /// # Reference
@@ -193,8 +220,11 @@ impl<E: Element> Translator<E> {
         let width = config.encoder.layer.width;
         let embedding = WordEmbeddingConfig {
             scale: EmbeddingScale::RootOfWidth,
-            positions: Positions::Sinusoidal {
-                longest: config.longest,
+            positions: match config.input_positions {
+                InputPositions::Sinusoidal => Positions::Sinusoidal {
+                    longest: config.longest,
+                },
+                InputPositions::None => Positions::None,
             },
             dropout: config.encoder.layer.dropout,
         };
@@ -259,6 +289,7 @@ impl<E: Element> Translator<E> {
         let shapes = [*source.shape(), *target.shape()];
         for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
             check_lengths(lengths, batch, time)?;
+            self.fits(time)?;
         }
         let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
         let [first, second] = [pass.nth(0), pass.nth(1)];
@@ -290,6 +321,7 @@ impl<E: Element> Translator<E> {
         let shapes = [*source.shape(), *target.shape()];
         for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
             check_lengths(lengths, batch, time)?;
+            self.fits(time)?;
         }
         let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
         let [first, second] = [pass.nth(0), pass.nth(1)];
@@ -305,6 +337,15 @@ impl<E: Element> Translator<E> {
             decoder,
             cross,
         })
+    }
+
+    /// Refuses a sequence of more positions than the longest.
+    fn fits(&self, got: usize) -> Result<(), Error> {
+        let longest = self.config.longest;
+        match got > longest {
+            true => Err(Error::TooLong { got, longest }),
+            false => Ok(()),
+        }
     }
 
     /// The pass of a training step, with dropout on the attentions' weights.

@@ -158,7 +158,7 @@ impl<E: Element> Translator<E> {
 
     /// Refuses a source that the encoder cannot read.
     fn reads(&self, source: &[usize]) -> Result<(), Error> {
-        self.embedding.fits(source.len())?;
+        self.fits(source.len())?;
         for &token in source {
             argument::index("source", token, self.config.tokens)?;
         }

@@ -26,6 +26,7 @@ fn decoder(attention: Variant) -> Decoder<f32> {
         cross_attention: attention.clone(),
         attention,
         dropout: 0.0,
+        ..Default::default()
     };
     let config = DecoderConfig { layers: 2, layer };
     Decoder::try_new(&Cpu::default(), &config, Seed::new(5)).unwrap()
@@ -133,6 +134,7 @@ fn translator(of_decoder: Variant) -> Translator<f32> {
         attention: Softmax::default().into(),
         dropout,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let decoder = DecoderLayerConfig {
         width: WIDTH,
@@ -141,6 +143,7 @@ fn translator(of_decoder: Variant) -> Translator<f32> {
         cross_attention: of_decoder.clone(),
         attention: of_decoder,
         dropout,
+        ..Default::default()
     };
     let config = TranslatorConfig {
         tokens: 30,
@@ -154,6 +157,7 @@ fn translator(of_decoder: Variant) -> Translator<f32> {
         },
         attention_dropout: None,
         vocabulary: None,
+        input_positions: Default::default(),
     };
     let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
     model.for_each_mut("", &mut |name, parameter| {
@@ -221,6 +225,7 @@ fn a_translator_of_lines_packs_its_weights_once() {
             attention: Softmax::default().into(),
             dropout: 0.0,
             norm: NormPlacement::Pre,
+            ..Default::default()
         };
         let encoder = EncoderConfig { layers, layer };
         let of_decoder = Softmax::default().into();

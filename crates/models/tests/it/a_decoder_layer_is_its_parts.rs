@@ -29,6 +29,7 @@ fn config(attention: Variant, cross_attention: Variant) -> DecoderLayerConfig {
         attention,
         cross_attention,
         dropout: 0.3,
+        ..Default::default()
     }
 }
 

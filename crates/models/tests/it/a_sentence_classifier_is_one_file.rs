@@ -72,6 +72,7 @@ fn config(width: usize, attention: Variant) -> TextClassifierConfig {
         attention,
         dropout: 0.1,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let words = vocabulary(WORDS).len();
     TextClassifierConfig::transformer(words, 2, LONGEST, EncoderConfig { layers: 2, layer })

@@ -38,6 +38,7 @@ fn config(width: usize, attention: Variant) -> TranslatorConfig {
         attention: attention.clone(),
         dropout: 0.0,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let encoder = EncoderConfig { layers: 1, layer };
     let vocabulary = subwords(8).vocabulary(Marks::StartAndEnd).unwrap();

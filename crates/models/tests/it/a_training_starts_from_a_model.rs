@@ -28,6 +28,7 @@ fn config(width: usize, dropout: f64) -> TextClassifierConfig {
         attention: Softmax::default().into(),
         dropout,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     TextClassifierConfig::transformer(9, 2, 8, EncoderConfig { layers: 1, layer })
 }

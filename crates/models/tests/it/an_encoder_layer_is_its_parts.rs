@@ -30,6 +30,7 @@ fn config(attention: Variant) -> EncoderLayerConfig {
         attention,
         dropout: 0.3,
         norm: NormPlacement::Post,
+        ..Default::default()
     }
 }
 

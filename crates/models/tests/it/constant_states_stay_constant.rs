@@ -19,6 +19,7 @@ fn decoder(attention: Variant, cross_attention: Variant) -> Decoder<f64> {
         attention,
         cross_attention,
         dropout: 0.0,
+        ..Default::default()
     };
     let config = DecoderConfig { layers: 2, layer };
     Decoder::try_new(&Cpu::default(), &config, Seed::new(5)).unwrap()

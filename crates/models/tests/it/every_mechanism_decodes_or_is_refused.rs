@@ -63,6 +63,7 @@ fn layer_config(attention: Variant, cross_attention: Variant) -> DecoderLayerCon
         attention,
         cross_attention,
         dropout: 0.3,
+        ..Default::default()
     }
 }
 

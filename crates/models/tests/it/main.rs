@@ -6,6 +6,7 @@ mod a_text_translator_is_one_file;
 mod a_training_starts_from_a_model;
 mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
+mod attention_options;
 mod by_weights;
 mod constant_states_stay_constant;
 mod every_mechanism_decodes_or_is_refused;

@@ -35,6 +35,7 @@ fn config(attention: Variant, time: &[TimeSense]) -> NextEventConfig {
         attention,
         dropout: 0.0,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     NextEventConfig {
         kinds: KINDS,

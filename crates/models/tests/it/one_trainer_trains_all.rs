@@ -47,6 +47,7 @@ fn config(attention: Variant, dropout: f64) -> TextClassifierConfig {
         attention,
         dropout,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     TextClassifierConfig::transformer(WORDS, 2, LONGEST, EncoderConfig { layers: 2, layer })
 }

@@ -33,6 +33,7 @@ fn encoder(attention: Variant, norm: NormPlacement) -> EncoderConfig {
         attention,
         dropout: 0.2,
         norm,
+        ..Default::default()
     };
     EncoderConfig { layers: 2, layer }
 }
@@ -334,6 +335,7 @@ fn an_encoder_names_what_its_attention_refused() {
             attention: variant,
             dropout: 0.0,
             norm: NormPlacement::Pre,
+            ..Default::default()
         };
         let device = Cpu::default();
         let layer: EncoderLayer<f64> =

@@ -54,6 +54,7 @@ fn layer() -> EncoderLayerConfig {
         attention: Softmax::default().into(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
+        ..Default::default()
     }
 }
 
@@ -102,6 +103,7 @@ fn decoders_and_translators() {
         attention: Softmax::default().into(),
         cross_attention: Softmax::default().into(),
         dropout: 0.1,
+        ..Default::default()
     };
     check(&layer, &of_layer());
     let decoder = DecoderConfig { layers: 1, layer };
@@ -119,6 +121,7 @@ fn decoders_and_translators() {
         decoder,
         attention_dropout: None,
         vocabulary: None,
+        input_positions: Default::default(),
     };
     let changes = [
         ("start", json!(9)),

@@ -32,6 +32,7 @@ pub(crate) fn config(
                 attention,
                 dropout,
                 norm: NormPlacement::Pre,
+                ..Default::default()
             },
         },
         decoder: DecoderConfig {
@@ -43,10 +44,12 @@ pub(crate) fn config(
                 attention: itself,
                 cross_attention: memory,
                 dropout,
+                ..Default::default()
             },
         },
         attention_dropout: None,
         vocabulary: None,
+        input_positions: Default::default(),
     }
 }
 

@@ -243,6 +243,7 @@ fn learn(
         attention: variant.clone(),
         dropout: 0.0,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let encoder = EncoderConfig { layers: 2, layer };
     let words = HIDDEN + 1 + SYMBOLS;

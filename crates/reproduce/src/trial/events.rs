@@ -72,6 +72,7 @@ impl EventSettings {
             attention: Softmax::default().into(),
             dropout: self.dropout,
             norm: NormPlacement::Pre,
+            ..Default::default()
         };
         NextEventConfig {
             kinds,

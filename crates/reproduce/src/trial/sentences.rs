@@ -278,6 +278,7 @@ fn config(settings: &SentenceSettings, words: usize, classes: usize) -> TextClas
         attention: settings.attention.clone(),
         dropout: settings.dropout,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     let encoder = EncoderConfig {
         layers: settings.layers,

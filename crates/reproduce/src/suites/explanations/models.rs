@@ -32,6 +32,7 @@ fn encoder() -> EncoderConfig {
         attention: Softmax::default().into(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
+        ..Default::default()
     };
     EncoderConfig { layers: 1, layer }
 }

@@ -98,6 +98,7 @@ impl TranslationSettings {
             attention: self.attention.clone(),
             dropout: self.dropout,
             norm: NormPlacement::Pre,
+            ..Default::default()
         };
         let encoder = EncoderConfig {
             layers: self.layers,
