@@ -1,10 +1,8 @@
 //! IKAN-direct: the spectral points are parameters.
 
-use super::by_settings::BySettings;
-use super::is_default;
-use super::squared::{CARD, Sets, SquaredKernel, takes_bias};
+use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
+use super::{Inspection, Mechanism, Pass, Streams, Variant, is_default};
 use crate::error::Error;
-use crate::mechanism::{Pass, Streams};
 use crate::score::PointsGradients;
 use crate::{Card, Draws, Form, Settings, Support};
 use bochner_numerics::Real;
@@ -60,7 +58,7 @@ impl Default for IkanDirect {
 }
 
 impl IkanDirect {
-    fn kernel(&self) -> SquaredKernel {
+    fn squared(&self) -> SquaredKernel {
         SquaredKernel {
             p: self.p,
             floor: self.floor,
@@ -84,11 +82,11 @@ impl IkanDirect {
         // fewer heads.
         let none = Array4::zeros((batch, heads, 0, width));
         let drawn = self.source().draw(&Features::new(q, q), flat, none)?;
-        Ok(self.kernel().frequencies(drawn.points).into())
+        Ok(self.squared().frequencies(drawn.points).into())
     }
 }
 
-impl BySettings for IkanDirect {
+impl<T: Real> Mechanism<T> for IkanDirect {
     fn card(&self) -> Card {
         Card {
             name: "ikan-direct",
@@ -105,44 +103,51 @@ impl BySettings for IkanDirect {
         }
     }
 
-    fn check(&self) -> Result<(), Error> {
-        Source::<f64>::validate(&self.source())?;
-        self.kernel().validate()
+    fn validate(&self) -> Result<(), Error> {
+        Source::<T>::validate(&self.source())?;
+        self.squared().validate()
     }
 
-    fn specs(&self, size: Size) -> Vec<ParameterSpec> {
-        Source::<f64>::parameters(&self.source(), size)
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
+        Source::<T>::parameters(&self.source(), size)
     }
 
-    fn start<T: Real>(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        Mechanism::<T>::validate(self)?;
         Ok(self.source().initial(size, rng)?)
     }
 
-    fn settings<T: Real>(
+    fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+        let points = self.frequencies(inputs, flat)?;
+        self.squared().settings(inputs.mask, &points, pass)
+    }
+
+    fn pull_points(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
+        let sets = self.squared().along_points(points);
+        sets.into_iter().flatten().collect()
+    }
+
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { points, ..own }.into())
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { form, ..own }.into())
+    }
+
+    fn inspect(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
-    ) -> Result<Settings<T>, Error> {
-        let points = self.frequencies(inputs, flat)?;
-        self.kernel().settings(inputs.mask, &points, pass)
-    }
-
-    fn along_parameters<T: Real>(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
-        let sets = self.kernel().along_points(points);
-        sets.into_iter().flatten().collect()
-    }
-
-    fn sets<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Vec<Array4<T>>, Error> {
-        Ok(self.frequencies(inputs, flat)?.to_vec())
-    }
-
-    fn points_mut(&mut self) -> Option<&mut usize> {
-        Some(&mut self.points)
-    }
-
-    fn form_mut(&mut self) -> Option<&mut Form> {
-        Some(&mut self.form)
+    ) -> Result<Inspection<T>, Error> {
+        let weights = inputs.weights(&self.settings(inputs, flat, pass)?)?;
+        Ok(Inspection {
+            points: Some(shown(&self.frequencies(inputs, flat)?)),
+            ..Inspection::of(weights)
+        })
     }
 }
 
@@ -193,7 +198,7 @@ mod conformance {
 
         fn extreme(&self, rng: &mut dyn RngCore) -> Self {
             let mut own = self.clone();
-            (own.p, own.floor) = self.kernel().extreme(rng);
+            (own.p, own.floor) = self.squared().extreme(rng);
             own
         }
 
@@ -214,7 +219,7 @@ mod conformance {
                 w.expect("one set of points") * scale
             };
             let points: Vec<_> = parameters.chunks(one).map(set).collect();
-            self.kernel().reference(inputs, &points, pass)
+            self.squared().reference(inputs, &points, pass)
         }
     }
 }

@@ -140,9 +140,6 @@ impl Cat {
     }
 }
 
-/// The form and the mask of a forward pass, beside what its fingerprint tells.
-type Saved = (CatForm, Mask);
-
 /// The arguments of one pass, checked, in row-major order.
 struct Call<'a, T> {
     scores: Scores<'a, T>,
@@ -249,12 +246,8 @@ impl<T: Real> Mechanism<T> for Cat {
                 form => circular::attend(form, &distribution, values, &call.buffers, output),
             }
         });
-        let saved: Saved = (self.form, inputs.mask.clone());
-        Ok(Forward::unpenalised(
-            inputs.fingerprint(flat, pass),
-            output,
-            saved,
-        ))
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
+        Ok(Forward::unpenalised(of, output, inputs.mask.clone()))
     }
 
     fn backward(
@@ -267,9 +260,8 @@ impl<T: Real> Mechanism<T> for Cat {
     ) -> Result<Gradients<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
         let mechanism = self.own_card().name;
-        let of = inputs.fingerprint(flat, pass);
-        let (form, mask) = forward.saved::<Saved>(of, mechanism)?;
-        if (form, mask) != (&self.form, inputs.mask) {
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
+        if forward.saved::<Mask>(of, mechanism)? != inputs.mask {
             return Err(Error::ForeignForward { mechanism });
         }
         argument::shape("the cotangent", &call.shape, cotangent.output.shape())?;

@@ -67,7 +67,7 @@ impl Conformance for Mikan {
 
     fn extreme(&self, rng: &mut dyn RngCore) -> Self {
         let mut own = self.clone();
-        (own.p, own.floor) = self.kernel().extreme(rng);
+        (own.p, own.floor) = self.squared().extreme(rng);
         own
     }
 
@@ -86,7 +86,7 @@ impl Conformance for Mikan {
             if let Some(entropy) = entropy {
                 penalty += entropy;
             }
-            let attended = self.kernel().reference(inputs, &points, pass)?;
+            let attended = self.squared().reference(inputs, &points, pass)?;
             Ok(Reference {
                 penalty,
                 ..attended

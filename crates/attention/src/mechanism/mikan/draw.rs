@@ -11,7 +11,7 @@ use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
 use ndarray::{Array2, Array4, Axis, CowArray, Ix4};
 
 impl Mikan {
-    pub(super) fn kernel(&self) -> SquaredKernel {
+    pub(super) fn squared(&self) -> SquaredKernel {
         SquaredKernel {
             p: self.p,
             floor: self.floor,
@@ -57,7 +57,7 @@ impl Mikan {
     }
 
     pub(super) fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
-        self.kernel().frequencies(drawn.points.clone()).into()
+        self.squared().frequencies(drawn.points.clone()).into()
     }
 
     /// The settings of attention by what was drawn.
@@ -68,7 +68,7 @@ impl Mikan {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let points = self.frequencies(drawn);
-        let settings = self.kernel().settings(inputs.mask, &points, pass)?;
+        let settings = self.squared().settings(inputs.mask, &points, pass)?;
         inputs.complete(settings, pass)
     }
 

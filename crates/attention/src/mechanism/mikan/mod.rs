@@ -149,7 +149,6 @@ pub struct MikanGradients<T> {
 }
 
 struct Saved<T> {
-    settings: Mikan,
     drawn: Drawn<T>,
     attention: attend::Saved<T>,
 }
@@ -172,15 +171,12 @@ impl Mikan {
         if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
             penalty += entropy;
         }
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
         Ok(Forward::new(
-            inputs.fingerprint(parameters, pass),
+            of,
             output,
             penalty,
-            Saved {
-                settings: self.clone(),
-                drawn,
-                attention,
-            },
+            Saved { drawn, attention },
         ))
     }
 
@@ -189,7 +185,7 @@ impl Mikan {
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
-        Ok(&self.own(forward.look(CARD.name)?)?.drawn)
+        Ok(&forward.look::<Saved<T>>(CARD.name)?.drawn)
     }
 
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
@@ -204,15 +200,14 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let of = inputs.fingerprint(parameters, pass);
-        let saved = self.own(forward.saved(of, CARD.name)?)?;
-        let drawn = &saved.drawn;
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
+        let Saved { drawn, attention } = forward.saved(of, CARD.name)?;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
-        let (attention, output) = (&saved.attention, forward.output.view());
+        let output = forward.output.view();
         let attention = inputs.attend_vjp(attention, output, cotangent.output)?;
         let cotangent = DrawnCotangents {
-            points: self.kernel().along_points(attention.points),
+            points: self.squared().along_points(attention.points),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
             entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
         };
@@ -232,15 +227,6 @@ impl Mikan {
             },
             eps: pulled.noise,
         })
-    }
-
-    /// What was saved, if it was under the same settings.
-    fn own<'f, T>(&self, saved: &'f Saved<T>) -> Result<&'f Saved<T>, Error> {
-        let mechanism = CARD.name;
-        match saved.settings == *self {
-            true => Ok(saved),
-            false => Err(Error::ForeignForward { mechanism }),
-        }
     }
 }
 
@@ -287,7 +273,7 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        self.kernel().validate()?;
+        self.squared().validate()?;
         argument::non_negative("beta", self.beta)?;
         argument::at_least_one("draws", self.draws)?;
         Ok(Source::<T>::validate(&self.source())?)
@@ -338,9 +324,9 @@ impl<T: Real> Mechanism<T> for Mikan {
         self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
-    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+    fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        self.settings_of(&drawn, inputs, pass)
+        (self.squared()).settings(inputs.mask, &self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

@@ -6,10 +6,8 @@ mod drawn;
 
 pub use drawn::Drawn;
 
-use super::by_settings::BySettings;
-use super::is_default;
+use super::{Mechanism, Pass, Streams, Variant, is_default};
 use crate::error::Error;
-use crate::mechanism::{Pass, Streams};
 use crate::{Card, Form, Rows, Settings, Support, Trained};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 use bochner_numerics::{Real, Seed, argument};
@@ -125,7 +123,7 @@ impl Default for Performer {
     }
 }
 
-impl BySettings for Performer {
+impl<T: Real> Mechanism<T> for Performer {
     fn card(&self) -> Card {
         Card {
             name: "performer",
@@ -143,18 +141,13 @@ impl BySettings for Performer {
         }
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
         argument::at_least_one("points", self.points)?;
         self.redraw.validate()
     }
 
-    fn settings<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        _: &[T],
-        _: &Pass,
-    ) -> Result<Settings<T>, Error> {
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
         let w = self.frequencies(inputs.size())?.mapv(T::of);
         Ok(Settings {
             form: self.form,
@@ -162,17 +155,19 @@ impl BySettings for Performer {
         })
     }
 
-    fn points_mut(&mut self) -> Option<&mut usize> {
-        Some(&mut self.points)
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { points, ..own }.into())
     }
 
-    fn form_mut(&mut self) -> Option<&mut Form> {
-        Some(&mut self.form)
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { form, ..own }.into())
     }
 
-    fn at_step(&self, step: u64) -> Option<Self> {
+    fn at_step(&self, step: u64) -> Option<Variant> {
         let mut own = self.clone();
         own.step = step;
-        (own.draw() != self.draw()).then_some(own)
+        (own.draw() != self.draw()).then(|| own.into())
     }
 }

@@ -156,7 +156,6 @@ pub struct PrimalScores<T> {
 
 /// What the backward pass needs.
 struct Saved<T> {
-    settings: Primal,
     mask: crate::Mask,
     scores: PrimalScores<T>,
     /// The projections of queries and keys, `[1 or B, M, d, s]`.
@@ -292,13 +291,12 @@ impl<T: Real> Mechanism<T> for Primal {
         let loss = call.loss(&projections, squares);
         let penalty = loss.penalty();
         let saved = Saved {
-            settings: self.clone(),
             mask: inputs.mask.clone(),
             scores,
             projections,
             loss,
         };
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         Ok(Forward::new(of, output, penalty, saved))
     }
 
@@ -311,9 +309,9 @@ impl<T: Real> Mechanism<T> for Primal {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let call = Arguments::new(self, inputs, flat)?;
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         let saved = forward.saved::<Saved<T>>(of, NAME)?;
-        if saved.settings != *self || saved.mask != *inputs.mask {
+        if saved.mask != *inputs.mask {
             return Err(Error::ForeignForward { mechanism: NAME });
         }
         let shape = forward.output.shape();
