@@ -153,9 +153,9 @@ pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
-    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer,
-    PerformerDraw, Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly,
-    Redraw, Softmax, Streams, Variant, find, registry,
+    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer, Primal,
+    PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, SharedMechanism,
+    Softmax, Streams, Variant, find, registry,
 };
 pub use ndarray;
 pub use rand;

@@ -173,12 +173,14 @@ where
         let maps =
             maps.map(|(i, name)| Self::module(name, move |s| &s.maps[i], move |s| &mut s.maps[i]));
         // A visitor that builds another layer sees the fields alone.
-        let own = RefCell::new((S::config(), 0));
+        let config = S::config();
+        let mechanism = config.variant.at_step(0, layout.size());
+        let own = RefCell::new((config, mechanism, 0));
         let output = Self::module(
             "output",
             |s| {
                 assert!(s.position_bias.is_none(), "{LEARNT}");
-                own.replace((s.config.clone(), s.steps));
+                own.replace((s.config.clone(), s.mechanism.clone(), s.steps));
                 &s.output
             },
             |s| &mut s.output,
@@ -190,7 +192,7 @@ where
         visitor.visit_fields(
             (Vec::from_iter(maps), output, Vec::from_iter(kernel)),
             |(maps, output, mut kernel)| {
-                let (config, steps) = own.borrow().clone();
+                let (config, mechanism, steps) = own.borrow().clone();
                 let zeros = || output.weight.device().zeros();
                 MultiHead {
                     kernel: kernel.pop().unwrap_or_else(zeros),
@@ -199,6 +201,7 @@ where
                     position_bias: None,
                     config,
                     layout,
+                    mechanism,
                     steps,
                     source: PhantomData,
                 }

@@ -7,7 +7,7 @@ use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
-use crate::{Error, Form, Inspection, Mask, Pass, Stream};
+use crate::{Error, Form, Inspection, Mask, Pass, SharedMechanism, Stream};
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
 use bochner_spectral::ParameterSpec;
@@ -71,6 +71,8 @@ pub struct MultiHead<
     pub kernel: Tensor<(Count,), E, D>,
     pub(super) config: MultiHeadConfig,
     pub(super) layout: Layout,
+    /// The mechanism at the step of training.
+    pub(super) mechanism: SharedMechanism,
     pub(super) steps: u64,
     pub(super) source: PhantomData<S>,
 }
@@ -133,6 +135,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             kernel: device
                 .try_tensor_from_vec(values, (count,))
                 .map_err(bochner_nn::Error::from)?,
+            mechanism: config.variant.at_step(0, size),
             config,
             layout,
             steps: 0,
@@ -148,8 +151,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Goes to another step of training, for a mechanism that draws something for longer than a pass
     /// ([`Mechanism::at_step`](crate::Mechanism::at_step)). `ModuleMut` does so by itself.
     pub fn go_to_step(&mut self, step: u64) {
-        if let Some(variant) = self.config.variant.mechanism::<E>().at_step(step) {
-            self.config.variant = variant;
+        let size = self.layout.size();
+        if let Some(mechanism) = self.mechanism.get::<E>().at_step(step, size) {
+            self.mechanism = mechanism;
         }
     }
 
@@ -214,7 +218,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Attention of a sequence to itself as an operation, to be part of another one.
     pub fn operation(&self, mask: &Mask, pass: Pass) -> MultiHeadOperation<E> {
         MultiHeadOperation {
-            mechanism: self.config.variant.shared(),
+            mechanism: Arc::clone(self.mechanism.get()),
             layout: self.layout,
             mask: self.layout.mask(mask.of_itself()),
             pass,
@@ -351,7 +355,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     pub fn packed(&self) -> Result<PackedMultiHead<E>, Error> {
         Ok(PackedMultiHead {
             maps: Arc::new(self.arrays()?),
-            mechanism: self.config.variant.shared(),
+            mechanism: Arc::clone(self.mechanism.get()),
             parameters: Arc::new(self.kernel_values()),
         })
     }
@@ -439,7 +443,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         let heads = maps.heads(query, memory, &buffers);
         let mask = maps.layout.mask(mask.clone());
         let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
-        let mechanism = self.config.variant.mechanism::<E>();
+        let mechanism = self.mechanism.get::<E>();
         let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
         let asked = mechanism.card().streams;
         let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);

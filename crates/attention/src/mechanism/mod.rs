@@ -7,6 +7,7 @@ mod ika_s;
 mod ikan;
 mod pass;
 mod registry;
+mod shared;
 mod squared;
 
 pub use cat::CatForm;
@@ -15,8 +16,9 @@ pub use mikan::MikanGradients;
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
-pub use performer::{Drawn as PerformerDraw, Redraw};
+pub use performer::Redraw;
 pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
+pub use shared::SharedMechanism;
 
 use crate::attend::Saved;
 use crate::score::PointsGradients;
@@ -27,7 +29,6 @@ use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::str::FromStr;
-use std::sync::Arc;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
@@ -77,6 +78,12 @@ impl Variant {
     /// The name that the settings go by.
     pub fn name(&self) -> &'static str {
         self.card().name
+    }
+
+    /// The mechanism at a step of training, for heads of this size.
+    pub fn at_step(&self, step: u64, size: Size) -> SharedMechanism {
+        let own = self.mechanism::<f64>().at_step(step, size);
+        own.unwrap_or_else(|| self.shared())
     }
 }
 
@@ -240,11 +247,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Err(no_forms(&self.card()))
     }
 
-    /// The mechanism as it stands at another step of training; `None` if it stands as it is.
+    /// The mechanism at a step of training, for heads of this size; `None` if it is the same at that step.
     ///
-    /// What is drawn for more than one pass, such as the features of a [`Performer`], depends on it, in
-    /// training and evaluation alike.
-    fn at_step(&self, _step: u64) -> Option<Variant> {
+    /// What is drawn for more than one pass, such as the features of a [`Performer`], is a function of the settings and
+    /// the step. It is drawn here, and held by what this returns: settings hold no state.
+    fn at_step(&self, _step: u64, _size: Size) -> Option<SharedMechanism> {
         None
     }
 
