@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// length, that does not depend on the order of the positions, unless the mask does. Under a causal mask or a window the
 /// n queries count as the last n positions.
 ///
-/// $$O_b = \operatorname{softmax}(c\, Q K_b^\top)\, V_b$$
+/// $$O_b = \operatorname{softmax}(c Q K_b^\top) V_b$$
 ///
 /// where $Q$ is `[M, n, d]` and c the [`QueryScale`].
 ///

@@ -4,8 +4,8 @@
 //! weight falls apart into an RBF kernel of the distance and a factor that grows with the key's
 //! norm:
 //!
-//! $$\exp\frac{q \cdot k}{\sqrt d} = \underbrace{\exp\frac{-|q-k|^2}{2\sqrt d}}_{\text{similarity}}
-//! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}_{\text{magnitude}}$$
+//! $$\exp\frac{q \cdot k}{\sqrt d} = \underbrace{\exp\frac{-|q-k|^2}{2\sqrt d}}\_{\text{similarity}}
+//! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}\_{\text{magnitude}}$$
 //!
 //! The query's own magnitude cancels when the weights are normalised. What remains are two
 //! independent choices: which kernel says that a query and a key are alike ([`AttentionKernel`]), and

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Multi-head attention with any mechanism of the registry.
 ///
-/// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m)\, W_o^\top + b_o$$
+/// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m) W_o^\top + b_o$$
 ///
 /// where $o_m$ is what the mechanism makes of its streams, head by head: it attends from $x W_q^\top + b_q$
 /// to $y W_k^\top + b_k$ and $y W_v^\top + b_v$. The sizes are `Const<N>` or `usize`, like those of
@@ -82,7 +82,7 @@ pub struct MultiHead<
 pub struct Attention<Out, Penalty> {
     /// The attended values, `[B, Tq, Embed]`.
     pub output: Out,
-    /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$), summed over the batch;
+    /// What the objective adds, already weighted ($\beta \mathrm{KL}$), summed over the batch;
     /// [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Penalty,
 }

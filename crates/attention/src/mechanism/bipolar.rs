@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Bipolar attention: powers of two of products of ternary numbers, divided by a power of two; it has no parameters.
 ///
 /// $$\alpha_{ij} = 2^{x_{ij} - \gamma_i} \qquad x_{ij} = t(q_i) \cdot t(k_j) \qquad
-/// t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$$
+/// t(x) = \operatorname{sign}(x) [|x| \ge \theta]$$
 ///
 /// *where* $\gamma_i$ is the smallest whole number with $\sum_j 2^{x_{ij}} \le 2^{\gamma_i}$, so that a row sums to
 /// more than 1/2 and at most 1, and $\theta$ is the `threshold`. There is no $1 / \sqrt d$: the scores of wide heads

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
-/// $$\alpha_{ij} \propto (f(q_i, k_j)^2 + e)\, \exp(|k_j|_p^2 / (2\sqrt d))$$
+/// $$\alpha_{ij} \propto (f(q_i, k_j)^2 + e) \exp(|k_j|_p^2 / (2\sqrt d))$$
 ///
 /// where f is $f_{NS}$ over the points w1 and w2, or $f_S$ over w1 alone.
 ///

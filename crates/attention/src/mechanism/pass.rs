@@ -298,7 +298,7 @@ pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Array4<T>,
     /// What the objective adds for each example, already weighted (for a latent kernel
-    /// $\beta\,\mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
+    /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Array1<T>,
     of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,

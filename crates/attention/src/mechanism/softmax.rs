@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Softmax attention; it has no parameters.
 ///
-/// $$\alpha_{ij} \propto \exp(s\, q_i \cdot k_j)$$
+/// $$\alpha_{ij} \propto \exp(s q_i \cdot k_j)$$
 ///
 /// *where* s is the `scale`, $1 / \sqrt d$ by default.
 ///

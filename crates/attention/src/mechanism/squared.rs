@@ -41,7 +41,7 @@ pub(super) fn takes_bias(preset: Preset) -> Support {
     }
 }
 
-/// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
+/// $(f^2 + e) e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
     pub(super) p: f64,
     pub(super) floor: f64,
@@ -132,7 +132,7 @@ mod conformance {
             ][rng.gen_range(0..4)]
         }
 
-        /// $(f^2 + e)\, e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
+        /// $(f^2 + e) e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
         /// another root, and drops some of the sums.
         pub(in crate::mechanism) fn reference(
             &self,

@@ -23,7 +23,7 @@ use std::iter::repeat_n;
 /// copula.
 ///
 /// For each head a posterior gives $\mu$ and $\log\sigma$ of the latent
-/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is
+/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l \varepsilon_{\cdot lr}$ is
 /// correlated over the heads; two odd networks turn z into the points w1 and w2 of a non-stationary
 /// kernel, or one into those of a stationary kernel.
 ///

@@ -141,7 +141,7 @@ pub trait Source<T: Real>: Debug + Send + Sync {
 pub struct Drawn<T> {
     /// The set of points of a stationary kernel, or the two sets w1 and w2, each `[1 or B, M, R, d]`.
     pub points: Vec<Array4<T>>,
-    /// The divergence $\mathrm{KL}(q \| p)$ of each example, `[B]`; zero for points that are parameters.
+    /// The divergence $\mathrm{KL}(q \Vert p)$ of each example, `[B]`; zero for points that are parameters.
     pub kl: Array1<T>,
     /// The latent behind the points, where there is one.
     pub latent: Option<Latent<T>>,

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where
-/// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
+/// $x_{\cdot lr} = \hat L_l \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
 /// points w1, w2 of a squared non-stationary kernel, or one into those of a stationary kernel. Where heads share keys,
 /// the points of each follow from its own queries and the keys that it reads.
 ///
@@ -44,7 +44,10 @@ use serde::{Deserialize, Serialize};
 /// let few_points = Mikan { points: 16, ..Mikan::ika_ns() };
 /// ```
 ///
-/// The penalty is $\beta\,\mathrm{KL}(q \| p)$ of one draw. With $\beta < 1$, and a latent of each
+/// In training each example has noise of its own. In evaluation all examples of a call share each draw, so that the
+/// output of one does not depend on what else is in the batch, nor on its place there.
+///
+/// The penalty is $\beta \mathrm{KL}(q \Vert p)$ of one draw. With $\beta < 1$, and a latent of each
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics

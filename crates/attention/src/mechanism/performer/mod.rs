@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Attention whose weights are inner products of random features (FAVOR+); its features are drawn, not trained.
 ///
 /// $$\alpha_{ij} \propto \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4}), \qquad
-/// \mathbb{E}\, \phi(x) \cdot \phi(y) = e^{x \cdot y}$$
+/// \mathbb{E} \phi(x) \cdot \phi(y) = e^{x \cdot y}$$
 ///
 /// *where* $\phi$ is the map `features` with m = `points` frequencies for each head. The expectation is that
 /// of [`RandomFeatureMap`]: in the mean over the draws, numerator and denominator are those of softmax attention

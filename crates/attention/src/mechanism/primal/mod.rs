@@ -24,7 +24,7 @@ const NAME: &str = "primal";
 
 /// Primal-Attention: a row of the output is a linear map of its query's and its key's projections.
 ///
-/// $$o_i = W_c\, [e_i; r_i], \qquad e_i = W_e^\top \varphi(q_i), \quad r_i = W_r^\top \varphi(k_i),
+/// $$o_i = W_c [e_i; r_i], \qquad e_i = W_e^\top \varphi(q_i), \quad r_i = W_r^\top \varphi(k_i),
 /// \quad \varphi(u) = u / |u|_2$$
 ///
 /// where
@@ -37,8 +37,8 @@ const NAME: &str = "primal";
 /// projections towards those of the singular vectors of the kernel matrix
 /// $\langle \varphi(q_i), \varphi(k_j) \rangle$, at which it is zero:
 ///
-/// $$\eta\, (h - \tau)^2, \qquad h = \frac1{M N} \sum_{m, i} \tfrac12 |\lambda_m \odot e_{mi}|^2
-/// + \tfrac12 |\lambda_m \odot r_{mi}|^2, \qquad \tau = \frac1M \sum_m \operatorname{tr} W_e^\top W_r$$
+/// $$\eta (h - \tau)^2, \qquad h = \frac1{M N} \sum_{m, i} \tfrac12 |\lambda_m \odot e_{mi}|^2 +
+/// \tfrac12 |\lambda_m \odot r_{mi}|^2, \qquad \tau = \frac1M \sum_m \operatorname{tr} W_e^\top W_r$$
 ///
 /// where $\lambda$, `lambda`, is `[M, s]` and N the number of positions that are not padding, of the batch
 /// or of the example ([`PrimalReduction`]). The paper's $\Lambda$ is $\lambda^2 / N$. A penalty of zero is
