@@ -88,7 +88,7 @@ impl IkanDirect {
 
 impl<T: Real> Mechanism<T> for IkanDirect {
     fn card(&self) -> Card {
-        Card {
+        let card = Card {
             name: "ikan-direct",
             title: "a squared kernel whose spectral points are parameters",
             draws: match self.preset {
@@ -100,7 +100,8 @@ impl<T: Real> Mechanism<T> for IkanDirect {
             bias: takes_bias(self.preset),
             points: Some(self.points),
             ..CARD
-        }
+        };
+        card.in_form(self.form)
     }
 
     fn validate(&self) -> Result<(), Error> {
@@ -187,7 +188,17 @@ mod conformance {
                 form: Form::Blocked(Blocks { queries, keys }),
                 ..Self::default()
             };
+            let points = Self {
+                points: 1_000_000_000_000,
+                ..Self::default()
+            };
+            let linear = Self {
+                form: Form::LinearTime,
+                ..of(2.0, 1e-7)
+            };
             vec![
+                ("points", points),
+                ("floor of the linear-time form", linear),
                 ("p", of(0.0, 0.1)),
                 ("p", of(-1.0, 0.1)),
                 ("floor", of(2.0, -1e-9)),

@@ -292,6 +292,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
             return Err(NO_SETTINGS);
         }
         card.admit(inputs)?;
+        card.admit_pass(pass)?;
         let specs = self.parameters(inputs.size());
         let count = specs.iter().map(ParameterSpec::count).sum();
         argument::shape("parameters", &[count], &[parameters.len()])?;

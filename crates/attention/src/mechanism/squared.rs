@@ -2,6 +2,7 @@
 //! form or as the released code has it.
 
 use crate::error::{self, Error};
+use crate::form;
 use crate::mechanism::Pass;
 use crate::released::Released;
 use crate::score::{PointsGradients, Squared};
@@ -52,10 +53,12 @@ pub(super) struct SquaredKernel {
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
         argument::positive("p", self.p)?;
-        if let Form::Blocked(blocks) = self.form {
-            blocks.checked()?;
+        error::floor(self.floor)?;
+        match self.form {
+            Form::Blocked(blocks) => blocks.checked().map(drop),
+            Form::LinearTime => form::check_floor(self.floor),
+            _ => Ok(()),
         }
-        Ok(error::floor(self.floor)?)
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.

@@ -4,7 +4,7 @@ use super::coupling::Coupling;
 use super::parameters::{Named, NamedGradients};
 use super::posterior::{Found, UNCONDITIONAL};
 use super::{
-    Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source,
+    Copula, Drawn, DrawnCotangents, MOST_POINTS, ParameterSpec, Posterior, Preset, Size, Source,
     SourceGradients, Stationarity,
 };
 use crate::features::same_values;
@@ -195,7 +195,7 @@ impl Implicit {
             allowed,
         )?;
         argument::non_negative("slope", self.slope)?;
-        argument::at_least_one("points", self.points)?;
+        argument::at_most("points", self.points, MOST_POINTS)?;
         self.expect_supported()
     }
 

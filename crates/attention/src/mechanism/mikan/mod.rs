@@ -112,6 +112,9 @@ impl Default for Mikan {
     }
 }
 
+/// The most draws of an average: the backward pass keeps them all.
+const MOST_DRAWS: usize = 1 << 10;
+
 fn one() -> usize {
     1
 }
@@ -243,7 +246,7 @@ impl<T: Real> Mechanism<T> for Mikan {
             _ => CARD,
         };
         let released = self.preset == Preset::Released;
-        Card {
+        let card = Card {
             causal: match self.posterior {
                 Posterior::Unconditional => Support::Yes,
                 // The mean over the sequence would show every row the future.
@@ -272,13 +275,14 @@ impl<T: Real> Mechanism<T> for Mikan {
             },
             points: Some(self.points),
             ..card
-        }
+        };
+        card.in_form(self.form)
     }
 
     fn validate(&self) -> Result<(), Error> {
         self.squared().validate()?;
         argument::non_negative("beta", self.beta)?;
-        argument::at_least_one("draws", self.draws)?;
+        argument::at_most("draws", self.draws, MOST_DRAWS)?;
         Ok(Source::<T>::validate(&self.source())?)
     }
 

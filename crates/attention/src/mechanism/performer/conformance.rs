@@ -56,8 +56,8 @@ impl Conformance for Performer {
     }
 
     fn refused() -> Vec<(&'static str, Self)> {
-        let points = Self {
-            points: 0,
+        let points = |points| Self {
+            points,
             ..Self::default()
         };
         let redraw = Self {
@@ -69,7 +69,8 @@ impl Conformance for Performer {
             ..Self::default()
         };
         vec![
-            ("points", points),
+            ("points", points(0)),
+            ("points", points(1_000_000_000_000)),
             ("redraw", redraw),
             ("epsilon", features),
         ]

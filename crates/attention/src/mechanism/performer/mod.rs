@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::{Card, Form, Rows, Settings, Support};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 use bochner_numerics::{Real, Seed, argument};
-use bochner_spectral::Size;
+use bochner_spectral::{MOST_POINTS, Size};
 use drawn::Drawn;
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,7 @@ impl Default for Performer {
 
 impl<T: Real> Mechanism<T> for Performer {
     fn card(&self) -> Card {
-        Card {
+        let card = Card {
             name: "performer",
             title: "an inner product of random features of the query and of the key",
             paper: "Choromanski et al. 2021",
@@ -130,12 +130,13 @@ impl<T: Real> Mechanism<T> for Performer {
             },
             points: Some(self.points),
             ..Card::PAIRWISE
-        }
+        };
+        card.in_form(self.form)
     }
 
     fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
-        argument::at_least_one("points", self.points)?;
+        argument::at_most("points", self.points, MOST_POINTS)?;
         self.redraw.validate()
     }
 

@@ -14,7 +14,7 @@ use crate::{Card, Masks, Penalty, Rows, Stream, Support, Symmetry};
 use arguments::Arguments;
 use bochner_kernels::orthonormal_rows;
 use bochner_numerics::{Real, argument};
-use bochner_spectral::{ParameterSpec, Size};
+use bochner_spectral::{MOST_POINTS, ParameterSpec, Size};
 use loss::Loss;
 use ndarray::Array4;
 use rand::{Rng, RngCore};
@@ -102,7 +102,7 @@ bochner_numerics::checked_when_read!(PrimalWeights);
 impl PrimalWeights {
     fn validate(&self) -> Result<(), Error> {
         match *self {
-            Self::Data { rows, .. } => Ok(argument::at_least_one("rows", rows)?),
+            Self::Data { rows, .. } => Ok(argument::at_most("rows", rows, MOST_POINTS)?),
             Self::Parameters => Ok(()),
         }
     }
@@ -213,6 +213,9 @@ impl<T: Real> Mechanism<T> for Primal {
             streams,
             masks: Masks::Lengths,
             causal,
+            dropout: Support::No {
+                instead: "a rate of 0 (`Pass::for_card`)",
+            },
             cross: Support::No {
                 instead: "attention of a sequence to itself",
             },
@@ -234,9 +237,9 @@ impl<T: Real> Mechanism<T> for Primal {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        argument::at_least_one("rank", self.rank)?;
+        argument::at_most("rank", self.rank, MOST_POINTS)?;
         self.weights.validate()?;
-        argument::at_least_one("value_width", self.value_width.unwrap_or(1))?;
+        argument::at_most("value_width", self.value_width.unwrap_or(1), MOST_POINTS)?;
         Ok(argument::non_negative("eta", self.eta)?)
     }
 
@@ -279,12 +282,7 @@ impl<T: Real> Mechanism<T> for Primal {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        if pass.weight_dropout()?.is_some() {
-            return Err(Error::Unsupported {
-                what: "dropout of attention weights in Primal-Attention, which has none,",
-                instead: "a rate of 0 (`Pass::for_card`)",
-            });
-        }
+        Mechanism::<T>::card(self).admit_pass(pass)?;
         let call = Arguments::new(self, inputs, flat)?;
         let projections = call.projections();
         let (output, scores, squares) = call.attend(&projections);
