@@ -251,11 +251,11 @@ pub(crate) fn start(variant: &Variant, mask: &Mask, shape: Shape) -> Result<Vec<
     let mut stream = Seed::new(1).stream("initial values");
     let size = Size { heads, width };
     let parameters = variant.mechanism::<f32>().initial(size, &mut stream)?;
-    let (variant, mask) = (variant.clone(), mask.clone());
+    let (mechanism, mask) = (variant.at_step(0, size), mask.clone());
     let run = move |backward: bool| -> Result<(), Error> {
         let Inputs { q, k, v, .. } = &*inputs;
         let (q, k, v) = (q.view(), k.view(), v.view());
-        let mechanism = variant.mechanism::<f32>();
+        let mechanism = mechanism.get::<f32>();
         let sequences = Streams::asked_by(&mechanism.card(), [q, k, v], &mask);
         let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
         let forward = mechanism.forward(&sequences, &parameters, pass)?;

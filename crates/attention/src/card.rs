@@ -1,6 +1,6 @@
 //! What a mechanism is and what it can do, as data.
 
-use crate::{Error, Mask, Streams};
+use crate::{Error, Form, Mask, Pass, Streams};
 use std::fmt;
 
 /// The description of a mechanism under given settings: where it comes from and what it can do.
@@ -47,6 +47,8 @@ pub struct Card {
     pub bias: Support,
     /// Whether it has a form in linear time, for a pass without dropout.
     pub linear_form: Support,
+    /// Whether a training pass may drop weights of pairs; without any, a rate of 0 is the only one.
+    pub dropout: Support,
     /// Whether a decoder can keep a state whose size does not grow with the sequence.
     pub constant_state: Support,
     /// Whether it can show its weights.
@@ -87,6 +89,7 @@ impl Card {
         linear_form: Support::No {
             instead: "a form that goes pair by pair",
         },
+        dropout: Support::Yes,
         constant_state: Support::No {
             instead: "a decoder that keeps keys and values",
         },
@@ -103,6 +106,22 @@ impl Card {
     /// Whether the mechanism takes such a mask.
     pub fn takes(&self, mask: &Mask) -> bool {
         self.admit_mask(mask).is_ok()
+    }
+
+    /// The card of the mechanism in a form: sums over the keys leave no pairs to bar, to bias or to drop.
+    pub(crate) fn in_form(self, form: Form) -> Self {
+        const PAIRS: Support = Support::No {
+            instead: "the form `quadratic` or `automatic`",
+        };
+        match form {
+            Form::LinearTime => Self {
+                masks: Masks::Lengths,
+                bias: PAIRS,
+                dropout: PAIRS,
+                ..self
+            },
+            _ => self,
+        }
     }
 
     /// Checks that the mechanism takes such a mask, and such sequences.
@@ -125,6 +144,19 @@ impl Card {
             self.shared_keys.required(what)?;
         }
         Ok(())
+    }
+
+    /// Checks that the mechanism takes the pass's dropout.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the rate lies in `0..1`, [`Error::Unsupported`] for what the card does not claim.
+    pub fn admit_pass(&self, pass: &Pass) -> Result<(), Error> {
+        match pass.weight_dropout()? {
+            Some(_) => self
+                .dropout
+                .required("dropout on the weights with this mechanism"),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the mechanism takes such a mask.

@@ -33,7 +33,7 @@ pub fn from_fixed_point<T: Real>(fixed: ArrayView4<i32>) -> Array4<T> {
     fixed.mapv(|x| T::of(f64::from(x) / UNIT))
 }
 
-/// The ternary numbers $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$ of queries or keys.
+/// The ternary numbers $t(x) = \operatorname{sign}(x) [|x| \ge \theta]$ of queries or keys.
 ///
 /// # Errors
 /// [`Error::Argument`] for a threshold that is negative or not finite, and for NaN or an infinite number.

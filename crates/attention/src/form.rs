@@ -51,6 +51,17 @@ pub enum Form {
 /// The smallest floor at which the linear-time form's rounding errors are still small beside it.
 const LOWEST_FLOOR: f64 = 1e-6;
 
+/// Checks the floor of a squared kernel in linear time.
+pub(crate) fn check_floor(floor: f64) -> Result<(), Error> {
+    let name = "floor of the linear-time form";
+    Ok(argument::in_range(
+        floor >= LOWEST_FLOOR,
+        name,
+        floor,
+        "at least 1e-6",
+    )?)
+}
+
 /// The smallest floor at which it is chosen without being asked for.
 const LOWEST_AUTOMATIC_FLOOR: f64 = 1e-5;
 
@@ -128,8 +139,7 @@ impl<T: Real> Settings<T> {
             );
         }
         if let LinearForm::Squared { floor, .. } = kernel {
-            let name = "floor of the linear-time form";
-            argument::in_range(floor >= LOWEST_FLOOR, name, floor, "at least 1e-6")?;
+            check_floor(floor)?;
         }
         Ok(kernel)
     }

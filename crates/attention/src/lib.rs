@@ -4,8 +4,8 @@
 //! weight falls apart into an RBF kernel of the distance and a factor that grows with the key's
 //! norm:
 //!
-//! $$\exp\frac{q \cdot k}{\sqrt d} = \underbrace{\exp\frac{-|q-k|^2}{2\sqrt d}}_{\text{similarity}}
-//! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}_{\text{magnitude}}$$
+//! $$\exp\frac{q \cdot k}{\sqrt d} = \underbrace{\exp\frac{-|q-k|^2}{2\sqrt d}}\_{\text{similarity}}
+//! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}\_{\text{magnitude}}$$
 //!
 //! The query's own magnitude cancels when the weights are normalised. What remains are two
 //! independent choices: which kernel says that a query and a key are alike ([`AttentionKernel`]), and
@@ -90,7 +90,7 @@
 //! | `LearnableQueryLayer` | the layer with queries that are parameters (feature `dfdx`) |
 //! | `BipolarLayer` | bipolar attention over steps of time, trainable (feature `dfdx`) |
 //! | `PackedMultiHead`, `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
-//! | [`general_attention`], [`LearnableQuery`], [`unfold`], [`fold`] | any weight of a pair, queries that are parameters, data on a grid |
+//! | [`LearnableQuery`], [`unfold`], [`fold`] | queries that are parameters, data on a grid |
 //! | [`TimeInput`] | time stamps as a part of a layer's input |
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
@@ -105,11 +105,12 @@ mod engine;
 mod error;
 mod fixed_point;
 mod form;
-mod general;
+mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 #[cfg(feature = "dfdx")]
 mod layer;
+mod learnable_query;
 mod linear_time_state;
 mod magnitude;
 mod mask;
@@ -142,24 +143,22 @@ pub use engine::Trained;
 pub use error::Error;
 pub use fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
 pub use form::Form;
-pub use general::{
-    GeneralAttentionGradients, LearnableQuery, PairFunction, Pooled, PooledGradients, QueryScale,
-    fold, general_attention, general_attention_vjp, unfold,
-};
+pub use grid::{fold, unfold};
 #[cfg(feature = "dfdx")]
 pub use layer::{
     Attention, BipolarLayer, BipolarLayerConfig, LearnableQueryLayer, MultiHead, MultiHeadConfig,
     MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation,
     PackedMultiHead, PositionBias, Projection, SavedHeads, StaticConfig,
 };
+pub use learnable_query::{LearnableQuery, Pooled, PooledGradients, QueryScale};
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
-    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer,
-    PerformerDraw, Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly,
-    Redraw, Softmax, Streams, Variant, find, registry,
+    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer, Primal,
+    PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, SharedMechanism,
+    Softmax, Streams, Variant, find, registry,
 };
 pub use ndarray;
 pub use rand;

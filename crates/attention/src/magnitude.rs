@@ -93,7 +93,7 @@ pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> 
 
 /// The vector-Jacobian product of [`magnitude`].
 ///
-/// $$\frac{\partial |x|_p^2}{\partial x_n} = 2\, |x|_p^{2-p}\, |x_n|^{p-1} \operatorname{sign} x_n$$
+/// $$\frac{\partial |x|_p^2}{\partial x_n} = 2 |x|_p^{2-p} |x_n|^{p-1} \operatorname{sign} x_n$$
 ///
 /// # Shapes
 /// `x: [N, d]`, `cotangent: [N]` to `[N, d]`.

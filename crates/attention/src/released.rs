@@ -1,7 +1,7 @@
 //! Attention as the authors' released code trains it: dropout falls on the sum of a query's and a key's
 //! magnitude.
 //!
-//! $$\alpha_{ij} \propto (f_{ij}^2 + e)\, \exp(\delta_{ij} (m_i + m_j)), \qquad
+//! $$\alpha_{ij} \propto (f_{ij}^2 + e) \exp(\delta_{ij} (m_i + m_j)), \qquad
 //! m = |x|_p^2 / (2 d^{1/4})$$
 //!
 //! Such an exponent belongs to a pair, not to a key, and has no place in the engine. This file follows

@@ -70,7 +70,7 @@ impl<T: Real> Settings<T> {
         Self::of(Dot { scale: None }, mask)
     }
 
-    /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s\, q_i \cdot k_j)$, from 1e-30 to 1e30;
+    /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s q_i \cdot k_j)$, from 1e-30 to 1e30;
     /// other kernels have it in their own parameters.
     pub fn scaled_softmax(scale: f64, mask: &Mask) -> Self {
         Self::of(Dot { scale: Some(scale) }, mask)
@@ -93,7 +93,7 @@ impl<T: Real> Settings<T> {
     }
 
     /// Bipolar attention: weights $2^{x_{ij} - \gamma_i}$ with the whole scores $x_{ij} = t(q_i) \cdot t(k_j)$ of
-    /// ternary numbers, $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, and the smallest whole $\gamma_i$ with
+    /// ternary numbers, $t(x) = \operatorname{sign}(x) [|x| \ge \theta]$, and the smallest whole $\gamma_i$ with
     /// which a row sums to at most 1, whatever the rounding of the sum.
     ///
     /// Backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than half that width. With

@@ -58,8 +58,8 @@ pub struct CopulaGradients<T> {
 /// The vector-Jacobian product of [`copula_log_density`].
 ///
 /// $$\bar u_{im} = g_i \frac{x_{im} - w_{im}}{\varphi(x_{im})}, \qquad
-///   \bar{\hat L} = \mathrm{lower}\Big(\sum_i g_i w_i y_i^\top\Big)
-///     - \sum_i g_i \, \mathrm{diag}(1 / \hat L_{mm})$$
+///   \bar{\hat L} = \mathrm{lower}\Big(\sum_i g_i w_i y_i^\top\Big) -
+///     \sum_i g_i \mathrm{diag}(1 / \hat L_{mm})$$
 ///
 /// *where* $y = \hat L^{-1} x$, $w = \hat L^{-\top} y$ and $\varphi$ is the normal density.
 ///

@@ -18,14 +18,14 @@ pub type Output<T> = ArcArray<T, Ix4>;
 /// The numbers that a backward pass needs. Borrows nothing, so that a tape can keep it; a clone is free.
 #[derive(Clone, Debug)]
 #[doc(alias = "ctx")]
-pub struct Saved<T> {
+pub struct Saved<T: Real> {
     shape: Shape,
     output: Output<T>,
     state: Arc<State<T>>,
 }
 
 #[derive(Debug)]
-enum State<T> {
+enum State<T: Real> {
     Pairs(PairsState<T>),
     Features(FeaturesState<T>),
     Scan(ScanState<T>),

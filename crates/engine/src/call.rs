@@ -68,6 +68,23 @@ impl<'a, T: Real> Call<'a, T> {
         settings: &'a Settings<T>,
         workspace: &'a Workspace<T>,
     ) -> Result<Self, Error> {
+        let mut patterns = settings.mask.patterns(q.len_of(Axis(2)), k.len_of(Axis(2)));
+        patterns.extend(settings.bias.as_ref().and_then(|bias| bias.pattern().cloned()));
+        let call = Self::checked([q, k, v], settings, patterns, workspace)?;
+        let Shape { batch, heads, queries, keys, .. } = call.shape;
+        settings.mask.check([batch, heads, queries, keys])?;
+        if let Some(bias) = &settings.bias {
+            bias.check([batch, heads, queries, keys])?;
+        }
+        Ok(call)
+    }
+
+    fn checked(
+        [q, k, v]: [ArrayView4<'a, T>; 3],
+        settings: &'a Settings<T>,
+        patterns: Vec<Arc<Pattern>>,
+        workspace: &'a Workspace<T>,
+    ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
         let kv_heads = shared_heads(k.len_of(Axis(1)), heads)?;
@@ -77,13 +94,7 @@ impl<'a, T: Real> Call<'a, T> {
             argument::not_empty(what, array.shape())?;
         }
         let shape = Shape { batch, heads, kv_heads, queries, keys, width, value_width };
-        settings.mask.check([batch, heads, queries, keys])?;
         settings.check(&shape)?;
-        let mut patterns = settings.mask.patterns(queries, keys);
-        if let Some(bias) = &settings.bias {
-            bias.check([batch, heads, queries, keys])?;
-            patterns.extend(bias.pattern().cloned());
-        }
         let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
         Ok(Self {
             shape,
@@ -97,6 +108,15 @@ impl<'a, T: Real> Call<'a, T> {
             paths: None,
             fault: AtomicUsize::new(usize::MAX),
         })
+    }
+
+    /// Returns the call of a decoder, whose mask follows from positions.
+    pub(crate) fn for_decoder(
+        arrays: [ArrayView4<'a, T>; 3],
+        settings: &'a Settings<T>,
+        workspace: &'a Workspace<T>,
+    ) -> Result<Self, Error> {
+        Self::checked(arrays, settings, Vec::new(), workspace)
     }
 
     /// Returns an array of keys or values, given one part for each head of queries: those of heads that share
@@ -191,7 +211,7 @@ impl<'a, T: Real> HeadAt<'a, T> {
         self.h / (self.call.shape.heads / self.call.shape.kv_heads)
     }
 
-    fn queries(&self) -> Mat<'a, T> {
+    pub(crate) fn queries(&self) -> Mat<'a, T> {
         slab(self.call.q.view(), self.h)
     }
 
@@ -227,6 +247,23 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let all = [("q", self.queries().row_range(0..kept)), ("k", self.keys()), ("v", self.values())];
         for (name, x) in all {
             range::admit(name, [self.example(), self.head()], x, || vec![true; kept], numbers)?;
+        }
+        Ok(all.map(|(_, x)| x))
+    }
+
+    /// Returns the next positions of a decoder, without padding: the queries, if these attend, and keys and values.
+    /// Without causality all queries attend.
+    pub(crate) fn sequence_of(&self, attends: bool) -> Result<[Mat<'a, T>; 3], Error> {
+        let (kept, numbers) = (self.kept(), self.numbers());
+        let queries = match (attends, self.call.settings.mask.is_causal()) {
+            (false, _) => 0,
+            (true, true) => kept,
+            (true, false) => self.call.shape.queries,
+        };
+        let all = [("q", self.queries().row_range(0..queries)), ("k", self.keys()), ("v", self.values())];
+        for (name, x) in all {
+            let rows = x.shape().0;
+            range::admit(name, [self.example(), self.head()], x, || vec![true; rows], numbers)?;
         }
         Ok(all.map(|(_, x)| x))
     }

@@ -104,6 +104,11 @@ pub trait PairKernel<T: Real>: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether scores depend on the positions of the pair.
+    fn uses_positions(&self) -> bool {
+        false
+    }
+
     /// Replaces the raw scores of a tile by scores, row after row.
     fn scores(&self, _tile: &Tile<T>, _raw: &mut [T]) {}
 

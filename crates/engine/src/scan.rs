@@ -1,7 +1,7 @@
 //! Scans: attention by a state that positions update one after the other.
 
 use crate::attend::{Gradients, Wanted};
-use crate::call::{Call, HeadAt};
+use crate::call::{Call, HeadAt, Inputs};
 use crate::pairwise::{Along, over_heads};
 use crate::{Error, Shape};
 use bochner_numerics::memory::Unwritten;
@@ -247,4 +247,28 @@ pub(crate) fn pull_back<T: Real>(
         let parameters = Head::new(scan, at)?.pull(&state.heads[at.h], cotangent, out);
         Ok(Along { parameters, ..Along::default() })
     })
+}
+
+/// Takes the next positions of a head; with an output, writes theirs.
+pub(crate) fn decode<T: Real>(
+    scan: &dyn Scan<T>,
+    at: HeadAt<T>,
+    inputs: &Inputs<T>,
+    (state, length): (&mut Vec<T>, &mut usize),
+    mut output: Option<&mut [T]>,
+) -> Result<(), Error> {
+    let Shape { width, value_width, .. } = at.call.shape;
+    if state.is_empty() {
+        state.resize(scan.state(width, value_width), T::zero());
+        scan.start(at.head(), state);
+    }
+    let mut room = vec![T::zero(); value_width];
+    for t in 0..inputs.k.shape().0 {
+        let out = output.as_deref_mut().map(|output| &mut output[t * value_width..][..value_width]);
+        let q = if inputs.q.shape().0 > t { inputs.q.row(t) } else { inputs.k.row(t) };
+        let position = Position { head: at.head(), q, k: inputs.k.row(t), v: inputs.v.row(t) };
+        step(scan, position, state, out.unwrap_or(&mut room)).map_err(|column| at.scan_error(t, column))?;
+        *length += 1;
+    }
+    Ok(())
 }

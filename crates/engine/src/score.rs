@@ -137,6 +137,10 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
         Ok(())
     }
 
+    fn uses_positions(&self) -> bool {
+        true
+    }
+
     fn scores(&self, tile: &Tile<T>, raw: &mut [T]) {
         let parameters = &self.parameters_of(tile.head);
         instructions::run(Scores { score: &self.score, parameters, tile, raw });

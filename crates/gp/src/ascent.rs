@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The state of a climb up the evidence by Adam, in the coordinates of the process.
 ///
-/// $$c \leftarrow c + \eta\, \operatorname{Adam}\Bigl(\frac1n
+/// $$c \leftarrow c + \eta \operatorname{Adam}\Bigl(\frac1n
 /// \frac{\partial \ln p(y \mid x)}{\partial c}\Bigr)$$
 ///
 /// *where* $c$ are the [`coordinates`](GaussianProcess::coordinates), $\eta$ is

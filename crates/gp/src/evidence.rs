@@ -25,7 +25,7 @@ pub struct EvidenceGradient {
     pub evidence: Evidence,
     /// The derivatives along the hyper-parameters, in the order of [`GaussianProcess::parameters`].
     pub parameters: Vec<f64>,
-    /// The derivatives along the [`GaussianProcess::coordinates`]: $\theta\, \partial / \partial
+    /// The derivatives along the [`GaussianProcess::coordinates`]: $\theta \partial / \partial
     /// \theta$ for parameters that must be positive.
     pub coordinates: Vec<f64>,
 }

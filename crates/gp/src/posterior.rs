@@ -107,10 +107,10 @@ impl Posterior<'_> {
 
     /// The mean and variance at each of the inputs.
     ///
-    /// $$\mu_* = m + k_*^\top A^{-1} r, \qquad
-    /// \sigma_*^2 = k(x_*, x_*) - |L^{-1} k_*|^2, \qquad L L^\top = A$$
+    /// $$\mu_\ast = m + k_\ast^\top A^{-1} r, \qquad
+    /// \sigma_\ast^2 = k(x_\ast, x_\ast) - |L^{-1} k_\ast|^2, \qquad L L^\top = A$$
     ///
-    /// *where* $k_*$ are the covariances of $x_*$ and the observed inputs, and $A$, $r$ are those
+    /// *where* $k_\ast$ are the covariances of $x_*$ and the observed inputs, and $A$, $r$ are those
     /// of [`GaussianProcess::evidence`].
     ///
     /// # Shapes
@@ -122,7 +122,7 @@ impl Posterior<'_> {
     ///
     /// # Numerics
     /// $O(m n^2)$ time. Where the two terms of a variance cancel, rounding can leave it below
-    /// zero, by about $10^{-16} k(x_*, x_*)$ times the condition of $A$; it is then zero.
+    /// zero, by about $10^{-16} k(x_\ast, x_\ast)$ times the condition of $A$; it is then zero.
     ///
     /// # Reference
     /// Rasmussen, Williams, 2006, algorithm 2.1.

@@ -77,7 +77,7 @@ pub struct EdgeAttentionGradients<T> {
 }
 
 /// Attention along the edges of a graph:
-/// $o_{ih} = \sum_j \alpha_{ijh}\, y_{jh}$, $\alpha_{ijh} = e^{s_{ijh}} / \sum_l e^{s_{ilh}}$.
+/// $o_{ih} = \sum_j \alpha_{ijh} y_{jh}$, $\alpha_{ijh} = e^{s_{ijh}} / \sum_l e^{s_{ilh}}$.
 ///
 /// *where* $j$ and $l$ run over the sources from which an edge leads to the target $i$, $h$ over the
 /// heads, $s$ is the [`Score`](crate::Score), and $y_j$ are the sources' transformed features, both
@@ -138,7 +138,7 @@ pub fn attend<'a, 'b, T: Real>(
 
 /// The vector-Jacobian product of [`attend`].
 ///
-/// With the factors of dropout $\delta$ and $G_{ij} = \delta_{ij}\, \dot o_i \cdot y_j$:
+/// With the factors of dropout $\delta$ and $G_{ij} = \delta_{ij} \dot o_i \cdot y_j$:
 /// $\dot s_{ij} = \alpha_{ij} (G_{ij} - \sum_l \alpha_{il} G_{il})$, and on through the score, in
 /// which $c$ is a constant. The values add $\dot y_j = \sum_i \delta_{ij} \alpha_{ij} \dot o_i$, times
 /// their own factors of dropout.

@@ -10,8 +10,8 @@
 //! $c_{ij} u_{ij}$, where $c_{ij}$ is 1 or the slope, complete the squares, and the weight of an edge
 //! falls apart as that of softmax attention does:
 //!
-//! $$e^{\mathrm{LeakyReLU}(u)} = \underbrace{e^{-|q_i - c a|^2 / 2}\, e^{-|c a - k_j|^2 / 2}}_{\text{two similarities}}
-//! \cdot \underbrace{e^{(2 |c a|^2 + |q_i|^2 + |k_j|^2) / 2}}_{\text{magnitudes}}, \qquad c = c_{ij}$$
+//! $$e^{\mathrm{LeakyReLU}(u)} = \underbrace{e^{-|q_i - c a|^2 / 2} e^{-|c a - k_j|^2 / 2}}\_{\text{two similarities}}
+//! \cdot \underbrace{e^{(2 |c a|^2 + |q_i|^2 + |k_j|^2) / 2}}\_{\text{magnitudes}}, \qquad c = c_{ij}$$
 //!
 //! The kernel form ([`Score::Kernel`]) puts kernels given by their spectral points in the place of the
 //! similarities, and any p-norm in that of the magnitudes. Each similarity depends on one node and on

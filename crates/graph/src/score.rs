@@ -10,7 +10,7 @@ use ndarray::{ArrayView2, Axis, Ix3, s};
 /// The score of an edge $(j \to i)$, with one row of parameters for each head.
 ///
 /// The variants use $x_i$ for the target's transformed features, $y_j$ for the source's (both of width $F$),
-/// and $\mathrm{LeakyReLU}(u) = c(u)\,u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise.
+/// and $\mathrm{LeakyReLU}(u) = c(u) u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum Score<'a, T> {
     /// $\mathrm{LeakyReLU}(u_{ij})$, $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$ (Veličković et
@@ -25,8 +25,8 @@ pub enum Score<'a, T> {
         /// $a$: `[H, F]`.
         a: ArrayView2<'a, T>,
     },
-    /// $\log(f(q_i, c a)^2 + e) + \log(f(c a, k_j)^2 + e) + c^2 |a|_p^2 +
-    /// \tfrac12 (|q_i|_p^2 + |k_j|_p^2) + c\, t_{ij}$ in $\mathbb{R}^{2F}$.
+    /// $\log(f(q_i, c a)^2 + e) + \log(f(c a, k_j)^2 + e) + c^2 |a|\_p^2 +
+    /// \tfrac12 (|q_i|\_p^2 + |k_j|\_p^2) + c t_{ij}$ in $\mathbb{R}^{2F}$.
     ///
     /// *where* $q_i = [x_i, 0]$, $k_j = [0, y_j]$ and $c = c(u_{ij})$ is that of the classic score,
     /// **for each edge**; in the gradient it is a constant. With $f_S$ sampled from
@@ -42,7 +42,7 @@ pub enum Score<'a, T> {
         /// The floor $e$, from 0 to 1, which is the largest squared similarity.
         floor: f64,
     },
-    /// $-\tfrac12 |q_i - c a|^2 - \tfrac12 |c a - k_j|^2 + c\, t_{ij}$ in $\mathbb{R}^{2F}$: the kernel
+    /// $-\tfrac12 |q_i - c a|^2 - \tfrac12 |c a - k_j|^2 + c t_{ij}$ in $\mathbb{R}^{2F}$: the kernel
     /// score with exact Gaussian similarities, with the same $q_i$, $k_j$ and $c$, without magnitudes or
     /// with those of a p-norm, $c^2 |a|_p^2 + \tfrac12 (|q_i|_p^2 + |k_j|_p^2)$. With those of $p = 2$
     /// it is the classic score.

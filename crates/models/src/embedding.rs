@@ -53,7 +53,7 @@ pub enum EmbeddingScale {
 
 /// The vectors of words at their positions.
 ///
-/// $$ x_{bt} = \mathrm{dropout}\bigl(s\, W_{i_{bt}} + P_t\bigr) $$
+/// $$ x_{bt} = \mathrm{dropout}\bigl(s W_{i_{bt}} + P_t\bigr) $$
 ///
 /// *where*
 ///

@@ -200,6 +200,15 @@ pub fn in_range<T: Real>(
     Err(out_of_range(name, got, allowed))
 }
 
+/// Requires a count from 1 to `most`.
+///
+/// # Errors
+/// [`ArgumentError::Empty`] for 0, [`ArgumentError::OutOfRange`] above `most`.
+pub fn at_most(name: &'static str, count: usize, most: usize) -> Result<(), ArgumentError> {
+    at_least_one(name, count)?;
+    in_range(count <= most, name, count as f64, format!("at most {most}"))
+}
+
 /// The error of [`in_range`], for a number that is known not to be allowed.
 pub fn out_of_range<T: Real>(
     name: impl Into<Name>,

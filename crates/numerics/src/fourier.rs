@@ -12,7 +12,7 @@ pub use realfft::num_complex::Complex;
 
 /// The Fourier transform of n real numbers, and its inverse times n.
 ///
-/// $$X_k = \sum_{t=0}^{n-1} x_t\, e^{-2 \pi i k t / n} \qquad k = 0, \dots, \lfloor n / 2 \rfloor$$
+/// $$X_k = \sum_{t=0}^{n-1} x_t e^{-2 \pi i k t / n} \qquad k = 0, \dots, \lfloor n / 2 \rfloor$$
 ///
 /// where x is `x`, and X, `spectrum`, is half of the transform: the other half is its mirror image.
 ///

@@ -19,7 +19,7 @@ pub fn ln_density(x: f64) -> f64 {
     -0.5 * (x * x + TAU.ln())
 }
 
-/// The distribution function, $\Phi(x) = \int_{-\infty}^x \varphi(s) \, ds$.
+/// The distribution function, $\Phi(x) = \int_{-\infty}^x \varphi(s) \\, ds$.
 ///
 /// # Numerics
 /// The error is below 5 ulp, in the lower tail too; zero below -38.6. For the upper tail take `cdf(-x)`.

@@ -46,7 +46,7 @@ pub enum Activation {
     },
     /// The exponential linear unit: $x$ above zero, $e^x - 1$ below.
     Elu,
-    /// The Gaussian error linear unit, $x \,\Phi(x)$ with the normal distribution function: exactly, not by the hyperbolic
+    /// The Gaussian error linear unit, $x \Phi(x)$ with the normal distribution function: exactly, not by the hyperbolic
     /// tangent.
     Gelu,
 }

@@ -11,7 +11,7 @@ use ndarray::ArrayViewD;
 /// Two linear maps with an activation and dropout between them, over the last axis: an operation on `x` and
 /// the weight and bias of each map.
 ///
-/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
+/// $$ y = \phi\bigl(W_2 \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
 ///
 /// * $W_1, b_1$: from `I` to `H`
 /// * $W_2, b_2$: from `H` to `O`

@@ -467,7 +467,7 @@ impl<T: Real> Task for ParameterSums<'_, T> {
 }
 
 /// With $\hat x$ the normalised row and $g = \gamma \odot dy$:
-/// $dx = (g - \overline{g} - \hat x\, \overline{g \odot \hat x}) / \sqrt{\sigma^2 + \epsilon}$.
+/// $dx = (g - \overline{g} - \hat x \overline{g \odot \hat x}) / \sqrt{\sigma^2 + \epsilon}$.
 #[inline(always)]
 fn row_vjp<T: Real>(row: &[T], dy: &[T], gamma: &[T], scale: T, dx: &mut [T]) {
     let n = row.len();

@@ -65,7 +65,7 @@ bochner_numerics::checked_when_read!(SpikingNeuron);
 pub enum Spikes {
     /// $s(u) = [u \ge \theta]$: 0 and 1.
     Binary,
-    /// $s(u) = \operatorname{sign}(u)\,[|u| \ge \theta]$: -1, 0 and 1; a potential of 0 has no sign, so it gives 0.
+    /// $s(u) = \operatorname{sign}(u) [|u| \ge \theta]$: -1, 0 and 1; a potential of 0 has no sign, so it gives 0.
     #[default]
     Ternary,
 }

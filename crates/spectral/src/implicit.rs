@@ -18,7 +18,7 @@ const BLOCK: usize = 512;
 ///
 /// The function is odd, so noise with a symmetric density gives points with a symmetric density,
 /// which is what makes the kernel real-valued. A network that saw $z$ itself would not be odd.
-/// Where a number of $z$ changes its sign, its point jumps by $2\, \mathrm{NN}(|z|)$: gradients are those
+/// Where a number of $z$ changes its sign, its point jumps by $2 \mathrm{NN}(|z|)$: gradients are those
 /// of the side on which $z$ lies, and finite differences across a zero are not.
 ///
 /// # Shapes

@@ -111,8 +111,8 @@ pub use prior::Prior;
 pub use rand;
 pub use reparameterise::{ReparameteriseGradients, reparameterise, reparameterise_vjp};
 pub use source::{
-    Copula, Direct, Drawn, DrawnCotangents, Implicit, Latent, ParameterSpec, Posterior, Preset,
-    Size, Source, SourceGradients, Stationarity,
+    Copula, Direct, Drawn, DrawnCotangents, Implicit, Latent, MOST_POINTS, ParameterSpec,
+    Posterior, Preset, Size, Source, SourceGradients, Stationarity,
 };
 pub use unconditional::{
     MeanField, UnconditionalGradients, UnconditionalPosterior, unconditional_init,

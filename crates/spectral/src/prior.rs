@@ -59,7 +59,7 @@ impl<T: Real> Prior<T> {
         Ok(rows.map(|z| T::of(-0.5 * square(z) - constant)).collect())
     }
 
-    /// The vector-Jacobian product of [`log_density`](Self::log_density), $\dot z = -c\,z / s_0^2$.
+    /// The vector-Jacobian product of [`log_density`](Self::log_density), $\dot z = -c z / s_0^2$.
     ///
     /// # Shapes
     /// `cotangent` ($c$) is `[n]`, the result `[n, d]`.

@@ -1,5 +1,6 @@
 //! Rules of the sources that no lint checks.
 
+use super::formulas;
 use crate::cargo::root;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
         for file in rust_files(&directory)? {
             let text = fs::read_to_string(&file)?;
             let file = file.strip_prefix(root()).unwrap_or(&file);
-            let found = in_file(&name, file, &text);
+            let mut found = in_file(&name, file, &text);
+            found.extend(formulas::breaches(&text));
             let shown = file.display();
             breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));
         }

@@ -169,7 +169,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
     /// The contribution of a chunk of queries to the gradients.
     ///
     /// With $P$ the weights, $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
-    /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}\, \partial P_{ij} / \partial x_{ij}$ at a
+    /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij} \partial P_{ij} / \partial x_{ij}$ at a
     /// fixed normaliser.
     ///
     /// All queries meet a block of keys before the next one is fetched: keys bring more with them

@@ -60,7 +60,7 @@ impl BipolarLayerConfig {
 /// Bipolar self-attention of sequences that are given step after step: `[steps, B, T, Embed]` to the same shape.
 ///
 /// $$Q = s(\mathrm{LN}(X W_q^\top + b_q)) \quad K = s(\mathrm{LN}(X W_k^\top + b_k)) \quad
-/// V = \mathrm{LN}(X W_v^\top + b_v) \quad Y = \operatorname{concat}_m(A_m V_m)\, W_o^\top + b_o$$
+/// V = \mathrm{LN}(X W_v^\top + b_v) \quad Y = \operatorname{concat}_m(A_m V_m) W_o^\top + b_o$$
 ///
 /// where s are [neurons](SpikingNeuron) over the steps, values stay real, and $A_m$ is the shiftmax of the whole scores
 /// of a head at one step, as in [`Bipolar`](crate::Bipolar). Attention takes each step by itself; only the neurons

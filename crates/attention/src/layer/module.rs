@@ -175,12 +175,14 @@ where
         let maps =
             maps.map(|(i, name)| Self::module(name, move |s| &s.maps[i], move |s| &mut s.maps[i]));
         // A visitor that builds another layer sees the fields alone.
-        let own = RefCell::new((S::config(), false));
+        let config = S::config();
+        let mechanism = config.variant.at_step(0, layout.size());
+        let own = RefCell::new((config, mechanism, 0, false));
         let output = Self::module(
             "output",
             |s| {
                 assert!(s.position_bias.is_none(), "{LEARNT}");
-                own.replace((s.config.clone(), s.code.is_some()));
+                own.replace((s.config.clone(), s.mechanism.clone(), s.drawn_at, s.code.is_some()));
                 &s.output
             },
             |s| &mut s.output,
@@ -198,7 +200,7 @@ where
         visitor.visit_fields(
             (Vec::from_iter(maps), output, Vec::from_iter(kernel), step),
             |(maps, output, mut kernel, step)| {
-                let (config, has_own_code) = own.borrow().clone();
+                let (config, mechanism, drawn_at, has_own_code) = own.borrow().clone();
                 assert!(!has_own_code, "{OWN_CODE}");
                 let zeros = || output.weight.device().zeros();
                 MultiHead {
@@ -210,6 +212,8 @@ where
                     layout,
                     code: None,
                     step,
+                    drawn_at,
+                    mechanism,
                     source: PhantomData,
                 }
             },

@@ -8,7 +8,7 @@ use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
 use super::row_positions::RowPositions;
-use crate::{Error, Form, Inspection, Mask, Mechanism, Pass, Stream};
+use crate::{Error, Form, Inspection, Mask, Mechanism, Pass, SharedMechanism, Stream};
 use bochner_engine::PositionCode;
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Multi-head attention with any mechanism of the registry.
 ///
-/// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m)\, W_o^\top + b_o$$
+/// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m) W_o^\top + b_o$$
 ///
 /// where $o_m$ is what the mechanism makes of its streams, head by head: it attends from $x W_q^\top + b_q$
 /// to $y W_k^\top + b_k$ and $y W_v^\top + b_v$. The sizes are `Const<N>` or `usize`, like those of
@@ -77,6 +77,9 @@ pub struct MultiHead<
     pub(super) code: Option<Arc<dyn PositionCode<E>>>,
     /// The step of training that the layer stands at.
     pub(super) step: u64,
+    /// The mechanism at the step `drawn_at`.
+    pub(super) mechanism: SharedMechanism,
+    pub(super) drawn_at: u64,
     pub(super) source: PhantomData<S>,
 }
 
@@ -85,7 +88,7 @@ pub struct MultiHead<
 pub struct Attention<Out, Penalty> {
     /// The attended values, `[B, Tq, Embed]`.
     pub output: Out,
-    /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$), summed over the batch;
+    /// What the objective adds, already weighted ($\beta \mathrm{KL}$), summed over the batch;
     /// [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Penalty,
 }
@@ -138,10 +141,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             kernel: device
                 .try_tensor_from_vec(values, (count,))
                 .map_err(bochner_nn::Error::from)?,
+            mechanism: config.variant.at_step(0, size),
             config,
             layout,
             code: None,
             step: 0,
+            drawn_at: 0,
             source: PhantomData,
         })
     }
@@ -190,19 +195,20 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// what a mechanism draws for longer than a pass ([`Mechanism::at_step`]). `ModuleMut` goes on by itself.
     pub fn go_to_step(&mut self, step: u64) {
         self.step = step;
-        if let Some(variant) = self.config.variant.mechanism::<E>().at_step(step) {
-            self.config.variant = variant;
+        let size = self.layout.size();
+        if let Some(mechanism) = self.mechanism.get::<E>().at_step(step, size) {
+            (self.mechanism, self.drawn_at) = (mechanism, step);
         }
     }
 
     /// The mechanism at the layer's step, which dfdx may have loaded.
     fn mechanism(&self) -> Arc<dyn Mechanism<E>> {
-        let variant = &self.config.variant;
-        let at_step = |step| variant.mechanism::<E>().at_step(step);
-        // At step 0 the settings decide.
-        match Some(self.step).filter(|&step| step > 0).and_then(at_step) {
-            Some(variant) => variant.shared(),
-            None => variant.shared(),
+        let size = self.layout.size();
+        let is_there = self.drawn_at == self.step;
+        let at_step = || self.mechanism.get::<E>().at_step(self.step, size);
+        match (!is_there).then(at_step).flatten() {
+            Some(mechanism) => Arc::clone(mechanism.get()),
+            None => Arc::clone(self.mechanism.get()),
         }
     }
 

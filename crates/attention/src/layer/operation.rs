@@ -361,7 +361,7 @@ mod tests {
             position_bias: PositionBias::Learned { reach: 1 },
             ..config()
         };
-        let operation = operation(Variant::from(points).shared(), 2, &config);
+        let operation = operation(Arc::clone(Variant::from(points).shared().get()), 2, &config);
         let own = operation.mechanism.parameters(operation.layout.size());
         let inputs = inputs(&operation, own.iter().map(ParameterSpec::count).sum());
         let (all, whole) = wanted(&operation, &inputs, |_| true);
@@ -430,7 +430,7 @@ mod tests {
                     rotary,
                     ..config()
                 };
-                let operation = operation(variant.shared(), sequences, &config);
+                let operation = operation(Arc::clone(variant.shared().get()), sequences, &config);
                 let own = operation.mechanism.parameters(operation.layout.size());
                 check(&operation, own.iter().map(ParameterSpec::count).sum());
             }
@@ -450,7 +450,7 @@ mod tests {
                 position_bias: PositionBias::Learned { reach: 1 },
                 ..config()
             };
-            let operation = operation(variant.shared(), sequences, &config);
+            let operation = operation(Arc::clone(variant.shared().get()), sequences, &config);
             let own = operation.mechanism.parameters(operation.layout.size());
             check(&operation, own.iter().map(ParameterSpec::count).sum());
         }
@@ -467,7 +467,11 @@ mod tests {
             posterior: Posterior::Unconditional,
             ..Default::default()
         };
-        let operation = operation(Variant::from(penalised).shared(), 1, &config());
+        let operation = operation(
+            Arc::clone(Variant::from(penalised).shared().get()),
+            1,
+            &config(),
+        );
         let own = operation.mechanism.parameters(operation.layout.size());
         check(&operation, own.iter().map(ParameterSpec::count).sum());
     }

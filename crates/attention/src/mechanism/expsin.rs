@@ -1,10 +1,8 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
-use super::closed::{self, Closed};
-#[cfg(feature = "conformance")]
-use crate::conformance::{Pair, power_of_ten};
+use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, period};
-use crate::{Card, Magnitude, Mask, Settings};
+use crate::{Card, Magnitude, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -34,45 +32,58 @@ impl Default for Expsin {
     }
 }
 
-impl Closed for Expsin {
-    const CARD: Card = Card {
-        name: "expsin",
-        title: "a periodic similarity times the magnitude of the key",
-        paper: "Song et al. 2021",
-        cost: closed::COST,
-        ..closed::CARD
-    };
-
-    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
-        Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..Settings::expsin(self.period, mask)
+impl<T: Real> Mechanism<T> for Expsin {
+    fn card(&self) -> Card {
+        Card {
+            name: "expsin",
+            title: "a periodic similarity times the magnitude of the key",
+            paper: "Song et al. 2021",
+            cost: COST_OF_PAIRS,
+            ..CLOSED_FORM
         }
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), Error> {
         Ok(period(self.period)?)
     }
 
-    #[cfg(feature = "conformance")]
-    fn weight(&self, pair: &Pair) -> f64 {
-        let angle = std::f64::consts::PI * pair.square_distance().sqrt() / self.period;
-        (-2.0 * angle.sin().powi(2) / pair.root() + pair.magnitude(2.0)).exp()
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        Ok(Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..Settings::expsin(self.period, inputs.mask)
+        })
     }
+}
 
-    #[cfg(feature = "conformance")]
-    fn examples() -> Vec<Self> {
-        [1.0, 2.5].map(|period| Self { period }).into()
-    }
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
 
-    #[cfg(feature = "conformance")]
-    fn refused() -> Vec<(&'static str, Self)> {
-        [0.0, 1e31].map(|period| ("period", Self { period })).into()
-    }
+    impl Conformance for Expsin {
+        fn examples() -> Vec<Self> {
+            [1.0, 2.5].map(|period| Self { period }).into()
+        }
 
-    #[cfg(feature = "conformance")]
-    fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
-        let period = power_of_ten(-30.0..30.0, rng);
-        Self { period }
+        fn refused() -> Vec<(&'static str, Self)> {
+            [0.0, 1e31].map(|period| ("period", Self { period })).into()
+        }
+
+        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+            let period = power_of_ten(-30.0..30.0, rng);
+            Self { period }
+        }
+
+        fn reference(
+            &self,
+            inputs: &Streams<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                let angle = std::f64::consts::PI * pair.square_distance().sqrt() / self.period;
+                (-2.0 * angle.sin().powi(2) / pair.root() + pair.magnitude(2.0)).exp()
+            })
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::pass::{Pass, Streams};
 use bochner_numerics::Real;
+use std::fmt::Debug;
 
 /// A hash of the streams, the parameters and the pass that a forward pass was of.
 ///
@@ -30,6 +31,13 @@ const RUNS: [usize; 2] = [256, 64];
 impl Fingerprint {
     fn with(self, bits: u64) -> Self {
         Self((self.0 ^ bits).wrapping_mul(FACTOR).rotate_left(29))
+    }
+
+    /// The fingerprint of the same under some settings.
+    pub(super) fn with_settings(self, settings: &(impl Debug + ?Sized)) -> Self {
+        let text = format!("{settings:?}");
+        let own = self.with(text.len() as u64);
+        text.bytes().fold(own, |own, byte| own.with(byte.into()))
     }
 
     fn with_numbers<T: Real>(self, numbers: &[T]) -> Self {

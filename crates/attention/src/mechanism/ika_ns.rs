@@ -13,7 +13,7 @@ pub(super) const CARD: Card = Card {
 };
 
 impl Mikan {
-    /// IKA-NS: $(f_{NS}(q, k)^2 + e)\, e^{m}$ with p = 2, and no copula.
+    /// IKA-NS: $(f_{NS}(q, k)^2 + e) e^{m}$ with p = 2, and no copula.
     ///
     /// # Reference
     /// Song et al. 2021, equations 14-16.

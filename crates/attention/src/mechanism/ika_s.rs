@@ -13,7 +13,7 @@ pub(super) const CARD: Card = Card {
 };
 
 impl Mikan {
-    /// IKA-S: $(f_S(q, k)^2 + e)\, e^{m}$ with p = 2, and no copula.
+    /// IKA-S: $(f_S(q, k)^2 + e) e^{m}$ with p = 2, and no copula.
     ///
     /// # Reference
     /// Song et al. 2021, equations 12 and 13.

@@ -13,7 +13,7 @@ pub(super) const CARD: Card = Card {
 };
 
 impl Mikan {
-    /// IKAN: $(f_{NS}(q, k)^2 + e)\, e^{m}$ with any p, and no copula; at p = 2 it is
+    /// IKAN: $(f_{NS}(q, k)^2 + e) e^{m}$ with any p, and no copula; at p = 2 it is
     /// [`Mikan::ika_ns`]. The paper gives no p: 1.5 here, so that the two differ.
     ///
     /// # Reference

@@ -1,10 +1,8 @@
 //! IKAN-direct: the spectral points are parameters.
 
-use super::by_settings::BySettings;
-use super::is_default;
-use super::squared::{CARD, Sets, SquaredKernel, takes_bias};
+use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
+use super::{Inspection, Mechanism, Pass, Streams, Variant, is_default};
 use crate::error::Error;
-use crate::mechanism::{Pass, Streams};
 use crate::score::PointsGradients;
 use crate::{Card, Draws, Form, Settings, Support};
 use bochner_numerics::Real;
@@ -17,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
-/// $$\alpha_{ij} \propto (f(q_i, k_j)^2 + e)\, \exp(|k_j|_p^2 / (2\sqrt d))$$
+/// $$\alpha_{ij} \propto (f(q_i, k_j)^2 + e) \exp(|k_j|_p^2 / (2\sqrt d))$$
 ///
 /// where f is $f_{NS}$ over the points w1 and w2, or $f_S$ over w1 alone.
 ///
@@ -60,7 +58,7 @@ impl Default for IkanDirect {
 }
 
 impl IkanDirect {
-    fn kernel(&self) -> SquaredKernel {
+    fn squared(&self) -> SquaredKernel {
         SquaredKernel {
             p: self.p,
             floor: self.floor,
@@ -84,13 +82,13 @@ impl IkanDirect {
         // fewer heads.
         let none = Array4::zeros((batch, heads, 0, width));
         let drawn = self.source().draw(&Features::new(q, q), flat, none)?;
-        Ok(self.kernel().frequencies(drawn.points).into())
+        Ok(self.squared().frequencies(drawn.points).into())
     }
 }
 
-impl BySettings for IkanDirect {
+impl<T: Real> Mechanism<T> for IkanDirect {
     fn card(&self) -> Card {
-        Card {
+        let card = Card {
             name: "ikan-direct",
             title: "a squared kernel whose spectral points are parameters",
             draws: match self.preset {
@@ -102,47 +100,55 @@ impl BySettings for IkanDirect {
             bias: takes_bias(self.preset),
             points: Some(self.points),
             ..CARD
-        }
+        };
+        card.in_form(self.form)
     }
 
-    fn check(&self) -> Result<(), Error> {
-        Source::<f64>::validate(&self.source())?;
-        self.kernel().validate()
+    fn validate(&self) -> Result<(), Error> {
+        Source::<T>::validate(&self.source())?;
+        self.squared().validate()
     }
 
-    fn specs(&self, size: Size) -> Vec<ParameterSpec> {
-        Source::<f64>::parameters(&self.source(), size)
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
+        Source::<T>::parameters(&self.source(), size)
     }
 
-    fn start<T: Real>(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        Mechanism::<T>::validate(self)?;
         Ok(self.source().initial(size, rng)?)
     }
 
-    fn settings<T: Real>(
+    fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+        let points = self.frequencies(inputs, flat)?;
+        self.squared().settings(inputs.mask, &points, pass)
+    }
+
+    fn pull_points(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
+        let sets = self.squared().along_points(points);
+        sets.into_iter().flatten().collect()
+    }
+
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { points, ..own }.into())
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { form, ..own }.into())
+    }
+
+    fn inspect(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
-    ) -> Result<Settings<T>, Error> {
-        let points = self.frequencies(inputs, flat)?;
-        self.kernel().settings(inputs.mask, &points, pass)
-    }
-
-    fn along_parameters<T: Real>(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
-        let sets = self.kernel().along_points(points);
-        sets.into_iter().flatten().collect()
-    }
-
-    fn sets<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Vec<Array4<T>>, Error> {
-        Ok(self.frequencies(inputs, flat)?.to_vec())
-    }
-
-    fn points_mut(&mut self) -> Option<&mut usize> {
-        Some(&mut self.points)
-    }
-
-    fn form_mut(&mut self) -> Option<&mut Form> {
-        Some(&mut self.form)
+    ) -> Result<Inspection<T>, Error> {
+        let weights = inputs.weights(&self.settings(inputs, flat, pass)?)?;
+        Ok(Inspection {
+            points: Some(shown(&self.frequencies(inputs, flat)?)),
+            ..Inspection::of(weights)
+        })
     }
 }
 
@@ -182,7 +188,17 @@ mod conformance {
                 form: Form::Blocked(Blocks { queries, keys }),
                 ..Self::default()
             };
+            let points = Self {
+                points: 1_000_000_000_000,
+                ..Self::default()
+            };
+            let linear = Self {
+                form: Form::LinearTime,
+                ..of(2.0, 1e-7)
+            };
             vec![
+                ("points", points),
+                ("floor of the linear-time form", linear),
                 ("p", of(0.0, 0.1)),
                 ("p", of(-1.0, 0.1)),
                 ("floor", of(2.0, -1e-9)),
@@ -193,7 +209,7 @@ mod conformance {
 
         fn extreme(&self, rng: &mut dyn RngCore) -> Self {
             let mut own = self.clone();
-            (own.p, own.floor) = self.kernel().extreme(rng);
+            (own.p, own.floor) = self.squared().extreme(rng);
             own
         }
 
@@ -214,7 +230,7 @@ mod conformance {
                 w.expect("one set of points") * scale
             };
             let points: Vec<_> = parameters.chunks(one).map(set).collect();
-            self.kernel().reference(inputs, &points, pass)
+            self.squared().reference(inputs, &points, pass)
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The linear kernel, squared.
 
-use super::closed::{self, Closed};
-#[cfg(feature = "conformance")]
-use crate::conformance::Pair;
-use crate::{Card, Magnitude, Mask, Settings};
+use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use crate::{Card, Error, Magnitude, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -22,24 +20,44 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Linear {}
 
-impl Closed for Linear {
-    const CARD: Card = Card {
-        name: "linear",
-        title: "a squared linear similarity times the magnitude of the key",
-        paper: "Song et al. 2021",
-        cost: closed::COST,
-        ..closed::CARD
-    };
-
-    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
-        Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..Settings::linear(mask)
+impl<T: Real> Mechanism<T> for Linear {
+    fn card(&self) -> Card {
+        Card {
+            name: "linear",
+            title: "a squared linear similarity times the magnitude of the key",
+            paper: "Song et al. 2021",
+            cost: COST_OF_PAIRS,
+            ..CLOSED_FORM
         }
     }
 
-    #[cfg(feature = "conformance")]
-    fn weight(&self, pair: &Pair) -> f64 {
-        (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        Ok(Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..Settings::linear(inputs.mask)
+        })
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
+
+    impl Conformance for Linear {
+        fn examples() -> Vec<Self> {
+            vec![Self::default()]
+        }
+
+        fn reference(
+            &self,
+            inputs: &Streams<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
+            })
+        }
     }
 }

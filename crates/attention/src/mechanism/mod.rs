@@ -1,14 +1,13 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
 //! mechanisms, a file each.
 
-mod by_settings;
-mod closed;
 mod fingerprint;
 mod ika_ns;
 mod ika_s;
 mod ikan;
 mod pass;
 mod registry;
+mod shared;
 mod squared;
 
 pub use cat::CatForm;
@@ -17,17 +16,19 @@ pub use mikan::MikanGradients;
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
-pub use performer::{Drawn as PerformerDraw, Redraw};
+pub use performer::Redraw;
 pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
+pub use shared::SharedMechanism;
 
-use crate::{Bias, Card, Decoder, DecoderSize, Error, Form, Mask, Settings};
-use bochner_numerics::Real;
+use crate::attend::Saved;
+use crate::score::PointsGradients;
+use crate::{Bias, Card, Cost, Decoder, DecoderSize, Error, Form, Mask, Settings, Support};
+use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::str::FromStr;
-use std::sync::Arc;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
@@ -78,6 +79,12 @@ impl Variant {
     pub fn name(&self) -> &'static str {
         self.card().name
     }
+
+    /// The mechanism at a step of training, for heads of this size.
+    pub fn at_step(&self, step: u64, size: Size) -> SharedMechanism {
+        let own = self.mechanism::<f64>().at_step(step, size);
+        own.unwrap_or_else(|| self.shared())
+    }
 }
 
 impl FromStr for Variant {
@@ -110,11 +117,11 @@ pub fn find(name: &str) -> Option<Variant> {
 /// trainable layer read the list. The tests write the table of the crate's docs: the first run after a new card fails,
 /// and says so.
 ///
-/// The file implements one of three traits: `Closed` for a weight in closed form, without parameters; `BySettings`
-/// for what is [`attend`](crate::attend()) by settings that parameters decide; this one for anything else, such as
-/// attention without pairs. A kernel or a normaliser that nothing else uses (`PairKernel`, `Normaliser`) may stand in
-/// the same file. The settings derive serde's traits with `remote = "Self"`, as the list itself implements the ones
-/// that check what is read.
+/// A mechanism that is [`attend`](crate::attend()) with some settings implements [`Mechanism::kernel`], and
+/// [`Mechanism::pull_points`] if its parameters are spectral points: passes, inspection and decoder follow. Any other,
+/// such as attention without pairs, implements the passes. A kernel or a normaliser that nothing else uses
+/// (`PairKernel`, `Normaliser`) may stand in the same file. The settings derive serde's traits with `remote = "Self"`,
+/// as the list itself implements the ones that check what is read.
 ///
 /// Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
@@ -166,6 +173,25 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The kernel and the magnitude of a pass, as settings without mask, bias and dropout on the weights. The inputs
+    /// are those that the card admits, and there are as many parameters as there should be.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a mechanism that is not attention by some settings.
+    fn kernel(
+        &self,
+        _inputs: &Streams<T>,
+        _parameters: &[T],
+        _pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        Err(NO_SETTINGS)
+    }
+
+    /// The gradients of the parameters, given those of the points of [`Mechanism::kernel`].
+    fn pull_points(&self, _points: Option<PointsGradients<T>>) -> Vec<T> {
+        Vec::new()
+    }
+
     /// The forward pass.
     ///
     /// # Errors
@@ -175,7 +201,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
-    ) -> Result<Forward<T>, Error>;
+    ) -> Result<Forward<T>, Error> {
+        let (output, saved) = inputs.attend(&self.settings(inputs, parameters, pass)?)?;
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
+        Ok(Forward::unpenalised(of, output, saved))
+    }
 
     /// The vector-Jacobian product of [`Mechanism::forward`], given what it returned and the
     /// cotangents of the output and the penalty.
@@ -190,7 +220,16 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
-    ) -> Result<Gradients<T>, Error>;
+    ) -> Result<Gradients<T>, Error> {
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
+        let saved = forward.saved::<Saved<T>>(of, self.card().name)?;
+        let g = inputs.attend_vjp(saved, forward.output.view(), cotangent.output)?;
+        Ok(Gradients {
+            streams: vec![g.q, g.k, g.v],
+            parameters: self.pull_points(g.points),
+            bias: g.bias,
+        })
+    }
 
     /// The mechanism with another number R of spectral points, or m of random frequencies.
     ///
@@ -208,11 +247,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Err(no_forms(&self.card()))
     }
 
-    /// The mechanism as it stands at another step of training; `None` if it stands as it is.
+    /// The mechanism at a step of training, for heads of this size; `None` if it is the same at that step.
     ///
-    /// What is drawn for more than one pass, such as the features of a [`Performer`], depends on it, in
-    /// training and evaluation alike.
-    fn at_step(&self, _step: u64) -> Option<Variant> {
+    /// What is drawn for more than one pass, such as the features of a [`Performer`], is a function of the settings and
+    /// the step. It is drawn here, and held by what this returns: settings hold no state.
+    fn at_step(&self, _step: u64, _size: Size) -> Option<SharedMechanism> {
         None
     }
 
@@ -222,12 +261,14 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// [`Error::Unsupported`] for a mechanism that shows no weights; otherwise as the forward pass.
     fn inspect(
         &self,
-        _inputs: &Streams<T>,
-        _parameters: &[T],
-        _pass: &Pass,
+        inputs: &Streams<T>,
+        parameters: &[T],
+        pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
         let weights = self.card().weights;
-        Err(weights.refusal("a look at the weights of this mechanism"))
+        weights.required("a look at the weights of this mechanism")?;
+        let settings = self.settings(inputs, parameters, pass)?;
+        Ok(Inspection::of(inputs.weights(&settings)?))
     }
 
     /// The settings of [`attend`](crate::attend) that the forward pass comes down to: attention by
@@ -241,14 +282,21 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// attention by some settings; otherwise as the forward pass.
     fn settings(
         &self,
-        _inputs: &Streams<T>,
-        _parameters: &[T],
-        _pass: &Pass,
+        inputs: &Streams<T>,
+        parameters: &[T],
+        pass: &Pass,
     ) -> Result<Settings<T>, Error> {
-        Err(Error::Unsupported {
-            what: "decoding, or attention without a backward pass, with this mechanism",
-            instead: "its forward pass, or a mechanism that decodes, such as `Softmax`",
-        })
+        self.validate()?;
+        let card = self.card();
+        if card.streams != Card::PAIRWISE.streams {
+            return Err(NO_SETTINGS);
+        }
+        card.admit(inputs)?;
+        card.admit_pass(pass)?;
+        let specs = self.parameters(inputs.size());
+        let count = specs.iter().map(ParameterSpec::count).sum();
+        argument::shape("parameters", &[count], &[parameters.len()])?;
+        inputs.complete(self.kernel(inputs, parameters, pass)?, pass)
     }
 
     /// Causal attention to sequences that grow, row by row that of [`Mechanism::forward`] to the
@@ -299,6 +347,21 @@ impl<T> From<Form> for Decoding<'_, T> {
         }
     }
 }
+
+/// The card of a weight in closed form.
+const CLOSED_FORM: Card = Card {
+    shared_keys: Support::Yes,
+    bias: Support::Yes,
+    ..Card::PAIRWISE
+};
+
+/// The cost of those closed forms that are in Table 1.
+const COST_OF_PAIRS: Option<Cost> = Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]]));
+
+const NO_SETTINGS: Error = Error::Unsupported {
+    what: "decoding, or attention without a backward pass, with this mechanism",
+    instead: "its forward pass, or a mechanism that decodes, such as `Softmax`",
+};
 
 const NO_POINTS: Error = Error::Unsupported {
     what: "a number of points with this mechanism",

@@ -1,7 +1,8 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
 use super::fingerprint::Fingerprint;
-use crate::{Bias, Card, Error, Mask, Stream};
+use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
+use crate::{Bias, Card, Error, Mask, Settings, Stream};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_ops::Mode;
 use bochner_spectral::Size;
@@ -159,6 +160,45 @@ impl<'a, T: Real> Streams<'a, T> {
     }
 }
 
+impl<T: Real> Streams<'_, T> {
+    /// Settings with the mask, the bias and the dropout of a pass.
+    pub(super) fn complete(
+        &self,
+        settings: Settings<T>,
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        Ok(Settings {
+            mask: self.mask.clone(),
+            bias: self.bias.cloned(),
+            dropout: pass.weight_dropout()?,
+            ..settings
+        })
+    }
+
+    /// Attention from the queries to keys and values.
+    pub(super) fn attend(&self, settings: &Settings<T>) -> Result<(Array4<T>, Saved<T>), Error> {
+        let [q, k, v] = self.get()?;
+        attend_saving(q, k, v, settings)
+    }
+
+    /// The vector-Jacobian product of [`Streams::attend`].
+    pub(super) fn attend_vjp(
+        &self,
+        saved: &Saved<T>,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> Result<AttentionGradients<T>, Error> {
+        saved.check(self.mask, self.bias)?;
+        saved.vjp(self.get()?, output, cotangent)
+    }
+
+    /// The weights of [`Streams::attend`].
+    pub(super) fn weights(&self, settings: &Settings<T>) -> Result<Array4<T>, Error> {
+        let [q, k, _] = self.get()?;
+        weights(q, k, settings)
+    }
+}
+
 /// Training or evaluation, and the seed of everything drawn in this pass.
 ///
 /// [`Mode::from`] is the mode of a model's other layers, such as dropout.
@@ -263,7 +303,7 @@ pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Array4<T>,
     /// What the objective adds for each example, already weighted (for a latent kernel
-    /// $\beta\,\mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
+    /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Array1<T>,
     of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,

@@ -1,9 +1,7 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
-use super::closed::{self, Closed};
-#[cfg(feature = "conformance")]
-use crate::conformance::Pair;
-use crate::{Card, Mask, Settings};
+use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use crate::{Card, Error, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -18,21 +16,41 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct RbfOnly {}
 
-impl Closed for RbfOnly {
-    const CARD: Card = Card {
-        name: "rbf-only",
-        title: "an RBF similarity without a magnitude",
-        paper: "Tsai et al. 2019",
-        cost: closed::COST,
-        ..closed::CARD
-    };
-
-    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
-        Settings::rbf(mask)
+impl<T: Real> Mechanism<T> for RbfOnly {
+    fn card(&self) -> Card {
+        Card {
+            name: "rbf-only",
+            title: "an RBF similarity without a magnitude",
+            paper: "Tsai et al. 2019",
+            cost: COST_OF_PAIRS,
+            ..CLOSED_FORM
+        }
     }
 
-    #[cfg(feature = "conformance")]
-    fn weight(&self, pair: &Pair) -> f64 {
-        (-pair.square_distance() / (2.0 * pair.root())).exp()
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        Ok(Settings::rbf(inputs.mask))
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
+
+    impl Conformance for RbfOnly {
+        fn examples() -> Vec<Self> {
+            vec![Self::default()]
+        }
+
+        fn reference(
+            &self,
+            inputs: &Streams<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                (-pair.square_distance() / (2.0 * pair.root())).exp()
+            })
+        }
     }
 }

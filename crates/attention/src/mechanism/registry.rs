@@ -43,9 +43,9 @@ macro_rules! list_of_mechanisms {
             }
 
             /// The mechanism, shared with what outlives its settings.
-            pub fn shared<T: Real>(&self) -> Arc<dyn Mechanism<T>> {
+            pub fn shared(&self) -> SharedMechanism {
                 match self {
-                    $(Self::$name(mechanism) => Arc::new(mechanism.clone()),)+
+                    $(Self::$name(mechanism) => SharedMechanism::new(mechanism.clone()),)+
                 }
             }
         }

@@ -1,16 +1,14 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use super::closed::{self, Closed};
-#[cfg(feature = "conformance")]
-use crate::conformance::{Pair, power_of_ten};
+use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, scale};
-use crate::{Card, Mask, Settings};
+use crate::{Card, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
 /// Softmax attention; it has no parameters.
 ///
-/// $$\alpha_{ij} \propto \exp(s\, q_i \cdot k_j)$$
+/// $$\alpha_{ij} \propto \exp(s q_i \cdot k_j)$$
 ///
 /// *where* s is the `scale`, $1 / \sqrt d$ by default.
 ///
@@ -24,49 +22,62 @@ pub struct Softmax {
     pub scale: Option<f64>,
 }
 
-impl Closed for Softmax {
-    const CARD: Card = Card {
-        name: "softmax",
-        title: "an RBF similarity times the magnitude of the key",
-        paper: "Vaswani et al. 2017",
-        equation: Some("equation 1"),
-        cost: closed::COST,
-        ..closed::CARD
-    };
-
-    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
-        match self.scale {
-            Some(scale) => Settings::scaled_softmax(scale, mask),
-            None => Settings::softmax(mask),
+impl<T: Real> Mechanism<T> for Softmax {
+    fn card(&self) -> Card {
+        Card {
+            name: "softmax",
+            title: "an RBF similarity times the magnitude of the key",
+            paper: "Vaswani et al. 2017",
+            equation: Some("equation 1"),
+            cost: COST_OF_PAIRS,
+            ..CLOSED_FORM
         }
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), Error> {
         Ok(self.scale.map_or(Ok(()), scale)?)
     }
 
-    #[cfg(feature = "conformance")]
-    fn weight(&self, pair: &Pair) -> f64 {
-        let scale = self.scale.unwrap_or(pair.root().recip());
-        (pair.q.dot(&pair.k) * scale).exp()
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        Ok(match self.scale {
+            Some(scale) => Settings::scaled_softmax(scale, inputs.mask),
+            None => Settings::softmax(inputs.mask),
+        })
     }
+}
 
-    #[cfg(feature = "conformance")]
-    fn examples() -> Vec<Self> {
-        [None, Some(1.0), Some(0.1)]
-            .map(|scale| Self { scale })
-            .into()
-    }
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
 
-    #[cfg(feature = "conformance")]
-    fn refused() -> Vec<(&'static str, Self)> {
-        let refused = [0.0, -1.0, 1e31].map(Some);
-        refused.map(|scale| ("scale", Self { scale })).into()
-    }
+    impl Conformance for Softmax {
+        fn examples() -> Vec<Self> {
+            [None, Some(1.0), Some(0.1)]
+                .map(|scale| Self { scale })
+                .into()
+        }
 
-    #[cfg(feature = "conformance")]
-    fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
-        let scale = self.scale.map(|_| power_of_ten(-30.0..30.0, rng));
-        Self { scale }
+        fn refused() -> Vec<(&'static str, Self)> {
+            let refused = [0.0, -1.0, 1e31].map(Some);
+            refused.map(|scale| ("scale", Self { scale })).into()
+        }
+
+        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+            let scale = self.scale.map(|_| power_of_ten(-30.0..30.0, rng));
+            Self { scale }
+        }
+
+        fn reference(
+            &self,
+            inputs: &Streams<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                let scale = self.scale.unwrap_or(pair.root().recip());
+                (pair.q.dot(&pair.k) * scale).exp()
+            })
+        }
     }
 }

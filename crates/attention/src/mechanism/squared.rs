@@ -2,6 +2,7 @@
 //! form or as the released code has it.
 
 use crate::error::{self, Error};
+use crate::form;
 use crate::mechanism::Pass;
 use crate::released::Released;
 use crate::score::{PointsGradients, Squared};
@@ -41,7 +42,7 @@ pub(super) fn takes_bias(preset: Preset) -> Support {
     }
 }
 
-/// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
+/// $(f^2 + e) e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
     pub(super) p: f64,
     pub(super) floor: f64,
@@ -52,10 +53,12 @@ pub(super) struct SquaredKernel {
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
         argument::positive("p", self.p)?;
-        if let Form::Blocked(blocks) = self.form {
-            blocks.checked()?;
+        error::floor(self.floor)?;
+        match self.form {
+            Form::Blocked(blocks) => blocks.checked().map(drop),
+            Form::LinearTime => form::check_floor(self.floor),
+            _ => Ok(()),
         }
-        Ok(error::floor(self.floor)?)
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.
@@ -132,7 +135,7 @@ mod conformance {
             ][rng.gen_range(0..4)]
         }
 
-        /// $(f^2 + e)\, e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
+        /// $(f^2 + e) e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
         /// another root, and drops some of the sums.
         pub(in crate::mechanism) fn reference(
             &self,

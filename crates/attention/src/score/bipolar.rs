@@ -8,7 +8,7 @@ use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{ArgumentError, Buffer, Mat, Real, argument};
 use std::f64::consts::LN_2;
 
-/// $a_{ij} = 2^{t(q_i) \cdot t(k_j)}$ with $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, a row divided by a power
+/// $a_{ij} = 2^{t(q_i) \cdot t(k_j)}$ with $t(x) = \operatorname{sign}(x) [|x| \ge \theta]$, a row divided by a power
 /// of two.
 ///
 /// Products of ternary numbers are whole numbers up to the width, exact in any order (in `f32` up to a width of $2^{24}$).

@@ -9,7 +9,7 @@ use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Mat, Real};
 
-/// $a_{ij} = \exp(s\, q_i \cdot k_j)$.
+/// $a_{ij} = \exp(s q_i \cdot k_j)$.
 #[derive(Debug)]
 pub(crate) struct Dot {
     /// s; $1 / \sqrt d$ by default.

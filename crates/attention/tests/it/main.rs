@@ -1,7 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
 mod agrees_with_torch;
-mod attention_in_general;
 mod bipolar;
 mod bipolar_on_bits;
 mod bipolar_theorems;
@@ -11,6 +10,7 @@ mod conformance;
 mod layer;
 mod mechanisms_train_without_a_framework;
 mod performer;
+mod permutations;
 mod primal;
 mod random_features;
 

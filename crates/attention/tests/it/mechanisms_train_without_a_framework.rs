@@ -24,7 +24,8 @@ fn they_come_closer_to_other_points() {
             Mask::none(),
         );
         let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
-        let pass = Pass::Evaluation { seed: Seed::new(2) };
+        let (seed, dropout) = (Seed::new(2), 0.0);
+        let pass = Pass::Training { seed, dropout };
         let start = |seed| {
             let mut stream = Seed::new(seed).stream("initial values");
             mechanism.initial(inputs.size(), &mut stream).unwrap()

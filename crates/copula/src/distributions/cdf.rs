@@ -50,7 +50,7 @@ pub struct Probability {
 impl GaussianCopula {
     /// The distribution function, $C(u) = P(U_1 \le u_1, \dots, U_M \le u_M)$.
     ///
-    /// $$C(u) = \int_{[0, 1]^{M-1}} \prod_m e_m(w) \, dw, \qquad
+    /// $$C(u) = \int_{[0, 1]^{M-1}} \prod_m e_m(w) \\, dw, \qquad
     ///   e_m = \Phi\Big(\big(b_m - \textstyle\sum_{k<m} \hat L_{mk} y_k\big) / \hat L_{mm}\Big),
     ///   \quad y_k = \Phi^{-1}(w_k e_k)$$
     ///

@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
 /// The uniform scores of observations: their ranks over `n + 1`, ties sharing their mean rank.
 ///
-/// $$u_{im} = \frac{\mathrm{rank}_m(x_{im})}{n + 1}$$
+/// $$u_{im} = \frac{\mathrm{rank}\_m(x_{im})}{n + 1}$$
 ///
 /// # Shapes
 /// `x: [n, M]`, one observation a row, to `[n, M]`, strictly between 0 and 1.

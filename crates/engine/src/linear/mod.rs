@@ -1,1 +1,9 @@
+//! Linear time: keys are summed up a block at a time, and queries read the sums.
+
+mod course;
+mod prefix;
+
 pub(crate) mod squares;
+
+pub(crate) use course::{BLOCK, Course, Span};
+pub(crate) use prefix::{PrefixSums, ResultRows, RunningSums, backward, follow, read_all, starts};

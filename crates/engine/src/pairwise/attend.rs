@@ -4,6 +4,7 @@ use super::fault;
 use super::{Operands, OutputRows, Packed};
 use crate::call::{Call, blocks};
 use crate::kernel::PairKernel;
+use crate::linear::ResultRows;
 use crate::linear::squares::{self, Starts};
 use crate::normaliser::Row;
 use crate::{Error, Form};

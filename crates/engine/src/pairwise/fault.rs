@@ -1,6 +1,6 @@
 //! The search for the pair whose score is not finite.
 
-use super::{Operands, Packed};
+use super::{Head, Operands, Packed};
 use crate::Error;
 use crate::call::Call;
 use crate::kernel::PairKernel;
@@ -12,21 +12,27 @@ pub(crate) fn fault<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>) -> Resu
         return Ok(());
     };
     let at = call.at(h);
-    let (example, head) = (at.example(), at.head());
     let admitted = at.admit()?;
     let inputs = admitted.inputs(&at);
     let operands = Operands::new(kernel, &at, &inputs);
     let [_, right] = operands.matrices(&inputs);
     let packed = Packed::new(kernel, right, at.workspace());
-    let (scores, keys) = operands.head(kernel, &at, &inputs, &packed).row_scores(query);
-    let rows = at.rows();
-    let is_wrong = |x: T| x.is_nan() || x == T::infinity();
-    let mut visible = keys.clone().filter(|&j| rows.range(query).contains(&j) && rows.keeps(query, j));
-    match visible.find(|&j| is_wrong(scores[j - keys.start])) {
-        Some(key) => {
-            let got = scores[key - keys.start].as_f64();
-            Err(Error::Score { example, head, query, key, got })
+    Err(operands.head(kernel, &at, &inputs, &packed).fault(query))
+}
+
+impl<T: Real> Head<'_, T> {
+    /// Returns the error of a row whose weights are not finite.
+    pub(crate) fn fault(&self, query: usize) -> Error {
+        let (example, head) = (self.example, self.head);
+        let (scores, keys) = self.row_scores(query);
+        let is_wrong = |x: T| x.is_nan() || x == T::infinity();
+        let visible = |j: &usize| self.rows.range(query).contains(j) && self.rows.keeps(query, *j);
+        match keys.clone().filter(visible).find(|&j| is_wrong(scores[j - keys.start])) {
+            Some(key) => {
+                let got = scores[key - keys.start].as_f64();
+                Error::Score { example, head, query, key: key + self.first_key, got }
+            }
+            None => Error::RowSum { example, head, query },
         }
-        None => Err(Error::RowSum { example, head, query }),
     }
 }

@@ -4,6 +4,7 @@ use super::distance::Points;
 use super::terms::Terms;
 use super::{Head, STRIPE};
 use crate::call::blocks;
+use crate::linear::ResultRows;
 use crate::normaliser::{Block, Row};
 use crate::{Kind, Raw};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
@@ -18,12 +19,17 @@ pub(crate) struct OutputRows<'a, T> {
     pub(crate) rows: &'a mut [Row<T>],
 }
 
-impl<T: Real> OutputRows<'_, T> {
-    pub(crate) fn split_at(self, rows: usize) -> (Self, Self) {
+impl<T: Real> ResultRows for OutputRows<'_, T> {
+    fn split_at(self, rows: usize) -> (Self, Self) {
         let width = self.output.len() / self.rows.len().max(1);
         let (output, more_output) = self.output.split_at(rows * width);
         let (rows, more_rows) = self.rows.split_at_mut(rows);
         (Self { output, rows }, Self { output: more_output, rows: more_rows })
+    }
+
+    fn clear(self) {
+        self.output.zeros();
+        self.rows.fill(Row::new(0.0));
     }
 }
 

@@ -101,8 +101,8 @@ pub(super) fn primal<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 /// projections $W_e = \Phi_k^\top H_r$ and $W_r = \Phi_q^\top H_e$, and the primal objective at these or at given
 /// ones; the decomposition itself in double precision, which it has alone:
 ///
-/// $$J = \tfrac12 \sum_i e_i^\top \Lambda e_i + \tfrac12 \sum_j r_j^\top \Lambda r_j
-/// - \operatorname{tr} W_e^\top W_r, \qquad e = \Phi_q W_e, \quad r = \Phi_k W_r$$
+/// $$J = \tfrac12 \sum_i e_i^\top \Lambda e_i + \tfrac12 \sum_j r_j^\top \Lambda r_j -
+/// \operatorname{tr} W_e^\top W_r, \qquad e = \Phi_q W_e, \quad r = \Phi_k W_r$$
 pub(super) fn kernel_svd<T: Real + ScalarOperand>(file: &CaseFile) -> Result<Computed, Fault> {
     let [phi_q, phi_k]: [Array2<T>; 2] = [file.array("phi_q")?, file.array("phi_k")?];
     let width = phi_q.ncols();

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The gradients along the scores, `[E, H]` by place, and along the values, `[Ns, H F]`.
 ///
-/// With $P$ the weights, $D$ those after dropout and $G_{ij} = D_{ij}\, \dot o_i \cdot v_j$:
+/// With $P$ the weights, $D$ those after dropout and $G_{ij} = D_{ij} \dot o_i \cdot v_j$:
 /// $\dot s_{ij} = G_{ij} - P_{ij} \sum_l G_{il}$, $\dot v_j = \sum_i D_{ij} \dot o_i$.
 pub(super) fn pull_back<T: Real>(
     call: &Call<T>,

@@ -20,7 +20,7 @@ pub(super) fn orient(graph: &mut MixedGraph, separators: &SeparatingSets) {
     while more(graph) {}
 }
 
-/// R0: where $a$ and $c$ were separated without $b$, $a *\!\!\to b \leftarrow\!\!* c$.
+/// R0: where $a$ and $c$ were separated without $b$, $a {\ast}{\to} b {\leftarrow}{\ast} c$.
 fn unshielded_colliders(graph: &mut MixedGraph, separators: &SeparatingSets) {
     for (a, b, c) in graph.triples() {
         if graph.adjacent(a, c) || separators.between(a, c).contains(&b) {
@@ -31,7 +31,7 @@ fn unshielded_colliders(graph: &mut MixedGraph, separators: &SeparatingSets) {
     }
 }
 
-/// R1: $a *\!\!\to b$ and $b \circ\!\!-\!\!* c$ with $a$ and $c$ not adjacent become $b \to c$: otherwise $b$ would
+/// R1: $a {\ast}{\to} b$ and $b {\circ}{-}{\ast} c$ with $a$ and $c$ not adjacent become $b \to c$: otherwise $b$ would
 /// have been found to be a collider.
 fn away_from_colliders(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
@@ -45,7 +45,7 @@ fn away_from_colliders(graph: &mut MixedGraph) -> bool {
     changed
 }
 
-/// R2: where $a \to b *\!\!\to c$ or $a *\!\!\to b \to c$, the edge $a *\!\!-\!\!\circ c$ has an arrow at $c$:
+/// R2: where $a \to b {\ast}{\to} c$ or $a {\ast}{\to} b \to c$, the edge $a {\ast}{-}{\circ} c$ has an arrow at $c$:
 /// otherwise there would be a cycle.
 fn along_chains(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
@@ -61,8 +61,8 @@ fn along_chains(graph: &mut MixedGraph) -> bool {
     changed
 }
 
-/// R3: where $a *\!\!\to b \leftarrow\!\!* c$ and $a *\!\!-\!\!\circ d \circ\!\!-\!\!* c$ with $a$ and $c$ not
-/// adjacent, the edge $d *\!\!-\!\!\circ b$ has an arrow at $b$.
+/// R3: where $a {\ast}{\to} b {\leftarrow}{\ast} c$ and $a {\ast}{-}{\circ} d {\circ}{-}{\ast} c$ with $a$ and $c$ not
+/// adjacent, the edge $d {\ast}{-}{\circ} b$ has an arrow at $b$.
 fn double_triangles(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (a, b, c) in graph.triples() {
@@ -80,7 +80,7 @@ fn double_triangles(graph: &mut MixedGraph) -> bool {
 }
 
 /// R4: at the end of a path that discriminates $b$, from $d$ over $a$ and $b$ to $c$, the edge
-/// $b \circ\!\!-\!\!* c$ is $b \to c$ if $b$ separated $d$ and $c$, and $b$ is a collider otherwise.
+/// $b {\circ}{-}{\ast} c$ is $b \to c$ if $b$ separated $d$ and $c$, and $b$ is a collider otherwise.
 fn discriminating_paths(graph: &mut MixedGraph, separators: &SeparatingSets) -> bool {
     let mut changed = false;
     for (a, b, c) in graph.triples() {

@@ -10,7 +10,7 @@ impl Correlations {
     /// The partial correlation of tokens $i$ and $j$, given the tokens $S$.
     ///
     /// $$r_{ij \mid S} = \frac{-P_{12}}{\sqrt{P_{11} P_{22}}}, \qquad
-    /// P = \bigl(\rho_{\{i, j\} \cup S}\bigr)^{-1}$$
+    /// P = \bigl(\rho_{\lbrace i, j \rbrace \cup S}\bigr)^{-1}$$
     ///
     /// *where* $S$ is `given`, and the first two rows of $P$ belong to $i$ and $j$. For jointly normal outputs it is
     /// 0 exactly where the two are independent given $S$.
@@ -51,7 +51,7 @@ impl Correlations {
 
 /// Fisher's test of a partial correlation against zero.
 ///
-/// $$z = \operatorname{artanh} r, \qquad t = \sqrt{n - |S| - 3} \; |z|, \qquad
+/// $$z = \operatorname{artanh} r, \qquad t = \sqrt{n - |S| - 3} |z|, \qquad
 /// p = \operatorname{erfc} \frac{t}{\sqrt 2}$$
 ///
 /// *where* $r$ is the partial correlation given $|S|$ tokens in $n$ samples. Attention has as many samples as its

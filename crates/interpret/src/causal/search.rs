@@ -36,7 +36,7 @@ pub struct CausalStructure {
 impl CausalStructure {
     /// Finds the structure by asking for independences, iteratively.
     ///
-    /// The search begins with all nodes joined by $\circ\!\!-\!\!\circ$. In round $r = 0, 1, \dots$ it removes an
+    /// The search begins with all nodes joined by ${\circ}{-}{\circ}$. In round $r = 0, 1, \dots$ it removes an
     /// edge between $i$ and $j$ if they are independent given $r$ nodes, each a possible cause of $i$ or $j$, and each
     /// reached from $i$ through others of them along a path that may be opened (or all from $j$). After each round
     /// the marks are erased, and put anew by rules R0 to R4; the last round is the one in which nothing was left to

@@ -66,7 +66,7 @@ struct WalkedEdge {
     before: Option<usize>,
 }
 
-/// R5: an edge $a \circ\!\!-\!\!\circ b$ that an uncovered path of such edges $a, c, \dots, d, b$ closes to a cycle,
+/// R5: an edge $a {\circ}{-}{\circ} b$ that an uncovered path of such edges $a, c, \dots, d, b$ closes to a cycle,
 /// with neither $a$ and $d$ adjacent nor $c$ and $b$, is undirected, and so is the path.
 fn uncovered_circles(graph: &mut MixedGraph) {
     for (a, b) in graph.pairs() {
@@ -99,7 +99,7 @@ fn circle_to(graph: &MixedGraph, a: usize, b: usize, c: usize) -> Option<Vec<(us
     Some(path)
 }
 
-/// R6: where $a - b$ is undirected, the edge $b \circ\!\!-\!\!* c$ has a tail at $b$.
+/// R6: where $a - b$ is undirected, the edge $b {\circ}{-}{\ast} c$ has a tail at $b$.
 fn beside_undirected(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (a, b, c) in graph.triples() {
@@ -110,8 +110,8 @@ fn beside_undirected(graph: &mut MixedGraph) -> bool {
     changed
 }
 
-/// R7: where $a -\!\!\circ b$ with a tail at $a$ alone, and $a$ and $c$ are not adjacent, the edge
-/// $b \circ\!\!-\!\!* c$ has a tail at $b$.
+/// R7: where $a {-}{\circ} b$ with a tail at $a$ alone, and $a$ and $c$ are not adjacent, the edge
+/// $b {\circ}{-}{\ast} c$ has a tail at $b$.
 fn beside_tails(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (a, b, c) in graph.triples() {
@@ -123,7 +123,7 @@ fn beside_tails(graph: &mut MixedGraph) -> bool {
     changed
 }
 
-/// R8: where $a \to b \to c$, or $a -\!\!\circ b \to c$, the edge $a \circ\!\!\to c$ has a tail at $a$.
+/// R8: where $a \to b \to c$, or $a {-}{\circ} b \to c$, the edge $a {\circ}{\to} c$ has a tail at $a$.
 fn along_chains(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (a, b, c) in graph.triples() {
@@ -143,7 +143,7 @@ fn partly_directed(graph: &MixedGraph, a: usize, c: usize) -> bool {
 }
 
 /// R9: where an uncovered path $a, b, \dots, c$ may be directed, and $b$ and $c$ are not adjacent, the edge
-/// $a \circ\!\!\to c$ has a tail at $a$.
+/// $a {\circ}{\to} c$ has a tail at $a$.
 fn along_one_path(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (b, a, c) in graph.triples() {
@@ -160,7 +160,7 @@ fn along_one_path(graph: &mut MixedGraph) -> bool {
 }
 
 /// R10: where $b \to c \leftarrow d$, and uncovered paths that may be directed lead from $a$ to $b$ and to $d$ whose
-/// first nodes differ and are not adjacent, the edge $a \circ\!\!\to c$ has a tail at $a$.
+/// first nodes differ and are not adjacent, the edge $a {\circ}{\to} c$ has a tail at $a$.
 fn along_two_paths(graph: &mut MixedGraph) -> bool {
     let mut changed = false;
     for (a, c) in graph.pairs().flat_map(|(a, c)| [(a, c), (c, a)]) {

@@ -45,7 +45,7 @@ pub enum Norms {
 ///
 /// *where* $D$ is the diagonal matrix of the `norms` and $R$ a uniformly distributed rotation. $S$ is the
 /// identity for [`Coupling::Orthogonal`]; for [`Coupling::Simplex`] its rows are
-/// $s_i = \sqrt{d / (d - 1)}\, e_i - (\sqrt d + 1) (d - 1)^{-3/2} (1, \dots, 1, 0)$ for $i < d$ and
+/// $s_i = \sqrt{d / (d - 1)} e_i - (\sqrt d + 1) (d - 1)^{-3/2} (1, \dots, 1, 0)$ for $i < d$ and
 /// $s_d = (d - 1)^{-1/2} (1, \dots, 1, 0)$.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub enum SpectralPoints<'a, T, D: Dimension = Ix2> {
         w: ArrayView<'a, T, D>,
     },
     /// Pairs of points of $f_{NS} = \phi(x) \cdot \phi(y) / 4R$ with
-    /// $\phi = [\cos w_{1r} x + \cos w_{2r} x] \mathbin{+\!\!+} [\sin w_{1r} x + \sin w_{2r} x]$; with
+    /// $\phi = [\cos w_{1r} x + \cos w_{2r} x] \mathbin{+\mkern-6mu +} [\sin w_{1r} x + \sin w_{2r} x]$; with
     /// `w1 = w2` it is $f_S$.
     Nonstationary {
         /// The first point of each pair.

@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 ///
 /// **Bochner**: random features of a kernel of the gap,
 ///
-/// $$\Phi(t) = \sqrt{1/D}\, [\cos \omega_1 t, \sin \omega_1 t, \dots, \cos \omega_D t, \sin \omega_D t]$$
+/// $$\Phi(t) = \sqrt{1/D} [\cos \omega_1 t, \sin \omega_1 t, \dots, \cos \omega_D t, \sin \omega_D t]$$
 ///
 /// **Mercer**: for each base, a truncated Fourier series of degree D with coefficients of its own,
 ///

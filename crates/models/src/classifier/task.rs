@@ -30,7 +30,7 @@ pub struct Task {
 
 /// A text classifier in training, with its data, optimiser and random stream.
 ///
-/// The objective of a batch is the mean cross-entropy, plus $\beta\,\mathrm{KL}$ as a mean over the batch and
+/// The objective of a batch is the mean cross-entropy, plus $\beta \mathrm{KL}$ as a mean over the batch and
 /// divided by the number of training sentences.
 ///
 /// Training stops when the accuracy on other sentences has not risen for three epochs, and the best model is kept:

@@ -101,7 +101,7 @@ impl BlockConfig {
 /// Attention between the rows of a table or between its columns, and a feed-forward part.
 ///
 /// $$Y = H W_r^\top + b_r + \mathrm{MultiHead}(\mathrm{LN}_0(H)), \qquad
-/// H' = Y + W_2\, \mathrm{GELU}(W_1 \mathrm{LN}_1(Y) + b_1) + b_2$$
+/// H' = Y + W_2 \mathrm{GELU}(W_1 \mathrm{LN}_1(Y) + b_1) + b_2$$
 ///
 /// where H holds one token a row: whole rows of the table, $[n, d e]$, or for each row its cells, $[d, e]$. The hidden layer
 /// is four times as wide as a token. Whatever permutes the rows of a table permutes those of the output.

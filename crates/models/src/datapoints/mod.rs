@@ -88,7 +88,7 @@ impl NptConfig {
 /// A non-parametric Transformer: cells become vectors, blocks of attention between rows and between columns follow one
 /// another, and from each vector what stands in its cell is inferred.
 ///
-/// $$h_{ij} = W_j x_{ij} + b_j, \qquad H' = \mathrm{Block}_L(\dots \mathrm{Block}_1(H)), \qquad y_{ij} = U_j h'_{ij} + c_j$$
+/// $$h_{ij} = W_j x_{ij} + b_j, \qquad H' = \mathrm{Block}\_L(\dots \mathrm{Block}\_1(H)), \qquad y_{ij} = U_j h'\_{ij} + c_j$$
 ///
 /// where $x_{ij}$ is a number, or a class as a unit vector, with a further coordinate that says hidden. The embeddings of a
 /// column's index and of its kind, which the paper adds, are in $b_j$. Permuted rows give permuted predictions.

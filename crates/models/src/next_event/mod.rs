@@ -113,7 +113,7 @@ impl NextEventConfig {
 
 /// Logits of the kind of the next event behind each event of a sequence: attention to what was before, over kinds and times.
 ///
-/// $$\mathrm{logits} = A\,\mathrm{Encoder}([W_{k_1} \mathbin\Vert \Phi(t_1)], \dots, [W_{k_T} \mathbin\Vert \Phi(t_T)]) + b$$
+/// $$\mathrm{logits} = A \mathrm{Encoder}([W_{k_1} \mathbin\Vert \Phi(t_1)], \dots, [W_{k_T} \mathbin\Vert \Phi(t_T)]) + b$$
 ///
 /// where $k$ are the kinds and $t$ the times; $W$ is the table of vectors, whose rows start with norm 1 on average, as
 /// features of times have it; $\Phi$ joins the [features of times](bochner_attention::TimeInput) that the settings name. The

@@ -36,7 +36,7 @@ pub struct Task {
 /// A model of next events in training, with its data, optimiser and random stream.
 ///
 /// The objective of a batch is the mean cross-entropy of all events but the first of each sequence, plus the attention's
-/// penalty ($\beta\,\mathrm{KL}$ divided by the number of sequences, or a loss of the batch).
+/// penalty ($\beta \mathrm{KL}$ divided by the number of sequences, or a loss of the batch).
 pub type Trainer = training::Trainer<Task>;
 
 /// How well next events are foretold.

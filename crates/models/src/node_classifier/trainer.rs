@@ -19,7 +19,7 @@ use rand::seq::SliceRandom;
 /// A node classifier in training, with its data, optimiser and random stream.
 ///
 /// The objective is the mean cross-entropy over the training nodes, plus
-/// $\beta\,\mathrm{KL} / N_\text{train}$, plus $\tfrac\lambda2 \lVert\theta\rVert^2$: of all parameters with
+/// $\beta \mathrm{KL} / N_\text{train}$, plus $\tfrac\lambda2 \lVert\theta\rVert^2$: of all parameters with
 /// attention, of those of the first layer with convolution. An epoch is one full-batch step, or, for a task that is
 /// [sampled](Task::sampled), as many as it takes to see all training nodes once, in random order.
 ///

@@ -18,7 +18,7 @@ use ndarray::{Array1, Axis};
 
 /// A regressor in training, with its data, optimiser and random stream.
 ///
-/// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows, and an epoch is one
+/// The objective is $\mathrm{MSE} + \beta \mathrm{KL} / N_\text{train}$ over the training rows, and an epoch is one
 /// full-batch step. A penalty that is a loss of the one sequence, such as
 /// [`Primal`](bochner_attention::Primal)'s, is not divided.
 ///

@@ -104,7 +104,7 @@ pub struct Objective {
     /// The mean squared error; of classes, the Brier score of their probabilities, and 0 where there are so many that it
     /// would take as long as the step: in translation.
     pub squared_error: f64,
-    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, not divided.
+    /// The mechanism's penalty, such as $\beta \mathrm{KL}$, not divided.
     pub penalty: f64,
 }
 
@@ -118,7 +118,7 @@ pub struct EpochReport {
     /// The mean squared error of the training examples; of classes, the Brier score of their probabilities, see
     /// [`Assessment::brier`](crate::assessment::Assessment::brier).
     pub squared_error: f64,
-    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, summed over a batch and not divided: the mean over the
+    /// The mechanism's penalty, such as $\beta \mathrm{KL}$, summed over a batch and not divided: the mean over the
     /// batches. In a step of several batches the loss holds the sum of their divergences.
     pub penalty: f64,
     /// The half squared norm of the parameters, with its factor.

@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// A model in training, with its data, optimiser and random stream.
 ///
-/// The objective of a batch is the mean error, plus the mechanism's penalty ($\beta\,\mathrm{KL}$ divided by the
+/// The objective of a batch is the mean error, plus the mechanism's penalty ($\beta \mathrm{KL}$ divided by the
 /// number of training examples, or a loss of the batch), plus $\tfrac\lambda2 \lVert\theta\rVert^2$; it is
 /// minimised by Adam. With $\beta < 1$ and a divergence divided by the number of examples, it is that of the
 /// paper's released code and not strictly a bound.

@@ -175,7 +175,7 @@ pub enum InputPositions {
 /// A Transformer that reads a sequence and writes another: one table of vectors for the source, for the target and for
 /// the output, positions at the input, an encoder, a decoder.
 ///
-/// $$ \mathrm{logits} = D\bigl(\sqrt d\, W_y + P,\; E(\sqrt d\, W_x + P)\bigr)\, W^\top $$
+/// $$ \mathrm{logits} = D\bigl(\sqrt d W_y + P, E(\sqrt d W_x + P)\bigr) W^\top $$
 ///
 /// * $x$, $y$: the tokens of the source `[B, S]`, and of the target behind its start `[B, T]`
 /// * $W$: the table, `[tokens, d]`; $P$: the positions, or zero without [`InputPositions`]

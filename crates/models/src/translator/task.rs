@@ -60,7 +60,7 @@ pub struct Task {
 /// A translator in training, with its data, optimiser and random stream.
 ///
 /// The objective of a batch is the mean cross-entropy of the targets' tokens, their ends included, with label
-/// smoothing, plus the attention's penalty ($\beta\,\mathrm{KL}$ divided by the number of training pairs, or a loss of
+/// smoothing, plus the attention's penalty ($\beta \mathrm{KL}$ divided by the number of training pairs, or a loss of
 /// the batch).
 ///
 /// The example `translate` of this crate trains one on two files of lines, saves it with its subwords as a

@@ -7,7 +7,7 @@ use ndarray::{Array3, Array4, s};
 
 type Sequences = Tensor<(usize, usize, usize), f64, Cpu>;
 
-/// $\operatorname{concat}_m(A_m V_m)\, W_o^\top + b_o$ for the weights A, `[B, M, Tq, Tk]`, and the sequences that values
+/// $\operatorname{concat}_m(A_m V_m) W_o^\top + b_o$ for the weights A, `[B, M, Tq, Tk]`, and the sequences that values
 /// are made of, `[B, Tk, width]`.
 pub(crate) fn by_weights(
     layer: &MultiHead<usize, f64>,

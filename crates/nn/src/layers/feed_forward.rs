@@ -59,7 +59,7 @@ impl FeedForwardConfig {
 
 /// Two linear layers with an activation and dropout between them, over the last axis.
 ///
-/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
+/// $$ y = \phi\bigl(W_2 \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
 ///
 /// * $W_1, b_1$: `first`, from `I` to `H`
 /// * $W_2, b_2$: `second`, from `H` to `O`

@@ -8,7 +8,7 @@ use super::power::Power;
 use crate::Real;
 use num_traits::Zero;
 
-/// The p-norm of a row x: $|x|_p = s \, (\sum_n |x_n / s|^p)^{1/p}$.
+/// The p-norm of a row x: $|x|_p = s (\sum_n |x_n / s|^p)^{1/p}$.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PNorm {
     /// The largest $|x_n|$, called s.
@@ -42,7 +42,7 @@ pub fn max_norm<T: Real>(x: &[T]) -> T {
     norm
 }
 
-/// $\text{out}_{in} = f_i \operatorname{sign}(x_{in}) \max(|x_{in} / s_i|, l)^p$, zero where
+/// $\text{out}\_{in} = f_i \operatorname{sign}(x_{in}) \max(|x_{in} / s_i|, l)^p$, zero where
 /// $x_{in}$ is, for the rows $x_i$ with the scales $s_i$ of their norms.
 ///
 /// *where* $f$ is `factors`, $l$ is `lowest` and $p$ may have any sign.

@@ -61,7 +61,7 @@ impl SquaredNorms {
 
     /// The derivatives of $|x|_p^2$ along the entries, times each row's cotangent.
     ///
-    /// $$\frac{\partial |x|_p^2}{\partial x_n} = 2\, |x|_p^{2-p}\, |x_n|^{p-1} \operatorname{sign} x_n$$
+    /// $$\frac{\partial |x|_p^2}{\partial x_n} = 2 |x|_p^{2-p} |x_n|^{p-1} \operatorname{sign} x_n$$
     ///
     /// # Numerics
     /// Zero at $x_n = 0$. For $p < 1$, $|x_n|$ is clamped from below at $10^{-6} \max |x_n|$. Where the

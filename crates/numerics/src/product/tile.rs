@@ -14,7 +14,7 @@ pub(super) struct Factors<T> {
     pub(super) right_stride: usize,
 }
 
-/// What becomes of the sums: $C \leftarrow \alpha\,\text{sum} + \beta C$.
+/// What becomes of the sums: $C \leftarrow \alpha \text{sum} + \beta C$.
 pub(super) struct Target<T> {
     pub(super) at: *mut T,
     pub(super) stride: usize,

@@ -10,8 +10,8 @@ use ndarray::{ArrayView2, ArrayViewD};
 /// The mean cross-entropy of softmax probabilities over some rows, each with its label: an operation on
 /// `logits`, `[N, C]`, with one number as its output.
 ///
-/// $$ \frac{1}{|S|} \sum_{(r, l) \in S} \Bigl( \log \sum_{c=1}^{C} e^{x_{rc}} - (1 - s)\, x_{rl}
-///    - \frac{s}{C} \sum_{c=1}^{C} x_{rc} \Bigr) $$
+/// $$ \frac{1}{|S|} \sum_{(r, l) \in S} \Bigl( \log \sum_{c=1}^{C} e^{x_{rc}} - (1 - s) x_{rl} -
+///    \frac{s}{C} \sum_{c=1}^{C} x_{rc} \Bigr) $$
 ///
 /// * $x$: `logits`, `[N, C]`
 /// * $S$: `labelled`, pairs of a row below `N` and its label below `C`; other rows are not read. Without any the loss

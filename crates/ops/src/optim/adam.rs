@@ -28,7 +28,7 @@ impl<T: Real> Moments<T> {
 /// One step of Adam, or of AdamW with [`WeightDecay::Decoupled`], which serves all parameters of a model.
 ///
 /// $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
-/// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t} \,
+/// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t}
 /// \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} $$
 ///
 /// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`]

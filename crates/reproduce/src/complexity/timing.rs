@@ -200,7 +200,8 @@ impl Job {
         let (q, k, v) = (x(), x(), x());
         let mask = Mask::none();
         let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
-        let mechanism = variant.mechanism::<f32>();
+        let mechanism = variant.at_step(0, inputs.size());
+        let mechanism = mechanism.get::<f32>();
         let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
         let pass = Pass::Evaluation { seed };
         lap(long_enough, || {

@@ -98,7 +98,7 @@ fn gaussian_energy(points: ArrayView2<'_, f64>) -> Result<f64, ArgumentError> {
 
 /// The mean distance between a point with this squared norm and a standard normal one.
 ///
-/// $$ \mathbb E |a - Z| = m_d \; e^{-x} {}_1F_1(\tfrac{d+1}2; \tfrac d2; x), \qquad x = |a|^2 / 2, \quad m_d = \mathbb E |Z| $$
+/// $$ \mathbb E |a - Z| = m_d e^{-x} {}_1F_1(\tfrac{d+1}2; \tfrac d2; x), \qquad x = |a|^2 / 2, \quad m_d = \mathbb E |Z| $$
 fn to_normal(square: f64, d: usize) -> f64 {
     let (x, half) = (square / 2.0, d as f64 / 2.0);
     let (mut term, mut sum, mut k) = ((-x).exp(), 0.0, 0.0);

@@ -113,7 +113,7 @@ pub fn fit_stationary(
 
 /// Fits densities of pairs of points to any kernel, as [`fit_stationary`] does.
 ///
-/// $$f_{NS}(x, y) = \frac{1}{4R} \sum_r \sum_{a, b \in \{1, 2\}}
+/// $$f_{NS}(x, y) = \frac{1}{4R} \sum_r \sum_{a, b \in \lbrace 1, 2 \rbrace}
 /// \cos(w_{ar} \cdot x - w_{br} \cdot y)$$
 ///
 /// The two densities have the same shape `[R, d]` of points; where both are implicit and given the

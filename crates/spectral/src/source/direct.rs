@@ -1,7 +1,9 @@
 //! Spectral points that are parameters.
 
 use super::parameters::Named;
-use super::{Drawn, DrawnCotangents, ParameterSpec, Size, Source, SourceGradients, Stationarity};
+use super::{
+    Drawn, DrawnCotangents, MOST_POINTS, ParameterSpec, Size, Source, SourceGradients, Stationarity,
+};
 use crate::{DirectInit, Error, Features, direct_points};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array4, ArrayView3, Axis, Ix3};
@@ -41,7 +43,7 @@ bochner_numerics::checked_when_read!(Direct);
 
 impl Direct {
     fn validate(&self) -> Result<(), Error> {
-        Ok(argument::at_least_one("points", self.points)?)
+        Ok(argument::at_most("points", self.points, MOST_POINTS)?)
     }
 
     fn names(&self) -> &'static [&'static str] {

@@ -4,7 +4,7 @@ use super::coupling::Coupling;
 use super::parameters::{Named, NamedGradients};
 use super::posterior::{Found, UNCONDITIONAL};
 use super::{
-    Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source,
+    Copula, Drawn, DrawnCotangents, MOST_POINTS, ParameterSpec, Posterior, Preset, Size, Source,
     SourceGradients, Stationarity,
 };
 use crate::features::same_values;
@@ -23,7 +23,7 @@ use std::iter::repeat_n;
 /// copula.
 ///
 /// For each head a posterior gives $\mu$ and $\log\sigma$ of the latent
-/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is
+/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l \varepsilon_{\cdot lr}$ is
 /// correlated over the heads; two odd networks turn z into the points w1 and w2 of a non-stationary
 /// kernel, or one into those of a stationary kernel.
 ///
@@ -195,7 +195,7 @@ impl Implicit {
             allowed,
         )?;
         argument::non_negative("slope", self.slope)?;
-        argument::at_least_one("points", self.points)?;
+        argument::at_most("points", self.points, MOST_POINTS)?;
         self.expect_supported()
     }
 

@@ -128,7 +128,7 @@ pub fn bootstrap(
 
 /// Compares systems with a baseline on the same resampled lines, as sacrebleu's paired bootstrap does.
 ///
-/// $$p = \frac{1 + \#\{i : D_i - \bar D > D\}}{n + 1}$$
+/// $$p = \frac{1 + \\#\lbrace i : D_i - \bar D > D \rbrace}{n + 1}$$
 ///
 /// *where* $D$ is the absolute difference of the two scores, $D_i$ that on the $i$-th of $n$ resampled
 /// corpora, and $\bar D$ the mean of all $D_i$. Every system is scored on the same draws.

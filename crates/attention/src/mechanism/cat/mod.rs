@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Circular-convolutional attention: a softmax over the sequence, one a head, that is turned by a place for each
 /// row.
 ///
-/// $$o_i = \sum_{l=0}^{n-1} z^*_l\, v_{(i + l) \bmod n} \qquad z^* = \mathrm{softmax}(z)$$
+/// $$o_i = \sum_{l=0}^{n-1} z^{\ast}\_l v_{(i + l) \bmod n} \qquad z^{\ast} = \mathrm{softmax}(z)$$
 ///
 /// where n is the example's own length, $z_l$ a score, and the lag of the value is read along the sequence or
 /// against it, as the [form](CatForm) says. Rows beyond n are zero. Dropout takes lags: each of $z^*$, for all rows
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 /// A mask by a matrix and another sequence's values have no circulant: [`Error::Unsupported`].
 ///
 /// # Numerics
-/// $O(n \log n\, d_v)$ time and $O(n d_v)$ memory by Fourier transforms of the true length, whose error is relative
+/// $O(n \log n d_v)$ time and $O(n d_v)$ memory by Fourier transforms of the true length, whose error is relative
 /// to the largest value of a column; $O(n^2 d_v)$ time for [`CatForm::Causal`]. One thread works on a head.
 ///
 /// # Reference
@@ -46,10 +46,10 @@ pub struct Cat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CatForm {
-    /// The paper's: $o_i = \sum_l z^*_l v_{(i + l) \bmod n}$.
+    /// The paper's: $o_i = \sum_l z^{\ast}\_l v_{(i + l) \bmod n}$.
     #[default]
     Correlation,
-    /// The transposed circulant: $o_i = \sum_l z^*_l v_{(i - l) \bmod n}$.
+    /// The transposed circulant: $o_i = \sum_l z^{\ast}\_l v_{(i - l) \bmod n}$.
     Convolution,
     /// Ours, not the paper's: $o_i = \sum_{l \le i} e^{z_l} v_{i-l} / \sum_{l \le i} e^{z_l}$.
     ///
@@ -139,9 +139,6 @@ impl Cat {
         }
     }
 }
-
-/// The form and the mask of a forward pass, beside what its fingerprint tells.
-type Saved = (CatForm, Mask);
 
 /// The arguments of one pass, checked, in row-major order.
 struct Call<'a, T> {
@@ -249,12 +246,8 @@ impl<T: Real> Mechanism<T> for Cat {
                 form => circular::attend(form, &distribution, values, &call.buffers, output),
             }
         });
-        let saved: Saved = (self.form, inputs.mask.clone());
-        Ok(Forward::unpenalised(
-            inputs.fingerprint(flat, pass),
-            output,
-            saved,
-        ))
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
+        Ok(Forward::unpenalised(of, output, inputs.mask.clone()))
     }
 
     fn backward(
@@ -267,9 +260,8 @@ impl<T: Real> Mechanism<T> for Cat {
     ) -> Result<Gradients<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
         let mechanism = self.own_card().name;
-        let of = inputs.fingerprint(flat, pass);
-        let (form, mask) = forward.saved::<Saved>(of, mechanism)?;
-        if (form, mask) != (&self.form, inputs.mask) {
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
+        if forward.saved::<Mask>(of, mechanism)? != inputs.mask {
             return Err(Error::ForeignForward { mechanism });
         }
         argument::shape("the cotangent", &call.shape, cotangent.output.shape())?;

@@ -29,7 +29,7 @@ impl Mikan {
             output.scaled_add(share, &each.output);
             penalty.scaled_add(share, &each.penalty);
         }
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         Ok(Forward::new(of, output, penalty, Averaged(passes)))
     }
 
@@ -42,7 +42,7 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         let Averaged(passes) = forward.saved(of, super::CARD.name)?;
         let share = T::of(1.0 / passes.len() as f64);
         let (output, penalty) = (

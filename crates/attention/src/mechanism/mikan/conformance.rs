@@ -49,13 +49,15 @@ impl Conformance for Mikan {
 
     fn refused() -> Vec<(&'static str, Self)> {
         type Change = fn(&mut Mikan);
-        let changes: [(&'static str, Change); 6] = [
+        let changes: [(&'static str, Change); 8] = [
             ("p", |own| own.p = 0.0),
             ("p", |own| own.p = -1.0),
             ("floor", |own| own.floor = -1e-9),
             ("prior_std", |own| own.prior_std = 0.0),
             ("beta", |own| own.beta = -1.0),
             ("slope", |own| own.slope = -0.1),
+            ("points", |own| own.points = 1_000_000_000_000),
+            ("draws", |own| own.draws = 1_000_000_000_000),
         ];
         let of = |(name, change): (&'static str, Change)| {
             let mut own = Self::default();
@@ -67,7 +69,7 @@ impl Conformance for Mikan {
 
     fn extreme(&self, rng: &mut dyn RngCore) -> Self {
         let mut own = self.clone();
-        (own.p, own.floor) = self.kernel().extreme(rng);
+        (own.p, own.floor) = self.squared().extreme(rng);
         own
     }
 
@@ -86,7 +88,7 @@ impl Conformance for Mikan {
             if let Some(entropy) = entropy {
                 penalty += entropy;
             }
-            let attended = self.kernel().reference(inputs, &points, pass)?;
+            let attended = self.squared().reference(inputs, &points, pass)?;
             Ok(Reference {
                 penalty,
                 ..attended

@@ -11,7 +11,7 @@ use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
 use ndarray::{Array2, Array4, Axis, CowArray, Ix4};
 
 impl Mikan {
-    pub(super) fn kernel(&self) -> SquaredKernel {
+    pub(super) fn squared(&self) -> SquaredKernel {
         SquaredKernel {
             p: self.p,
             floor: self.floor,
@@ -57,7 +57,7 @@ impl Mikan {
     }
 
     pub(super) fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
-        self.kernel().frequencies(drawn.points.clone()).into()
+        self.squared().frequencies(drawn.points.clone()).into()
     }
 
     /// The settings of attention by what was drawn.
@@ -68,7 +68,7 @@ impl Mikan {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let points = self.frequencies(drawn);
-        let settings = self.kernel().settings(inputs.mask, &points, pass)?;
+        let settings = self.squared().settings(inputs.mask, &points, pass)?;
         inputs.complete(settings, pass)
     }
 
@@ -89,7 +89,8 @@ impl Mikan {
         })
     }
 
-    /// The noise of each draw of a pass.
+    /// The noise of each draw of a pass. Examples share it in evaluation: what one gives does not depend on its place in
+    /// the batch.
     pub(super) fn noise<T: Real>(
         &self,
         inputs: &Streams<T>,
@@ -97,13 +98,18 @@ impl Mikan {
     ) -> Result<Vec<Array4<T>>, Error> {
         let [q, ..] = inputs.get::<3>()?;
         let (source, batch) = (self.source(), q.dim().0);
-        let draws = match pass {
-            Pass::Training { .. } => 1,
-            Pass::Evaluation { .. } => self.draws,
+        let (examples, draws) = match pass {
+            Pass::Training { .. } => (batch, 1),
+            Pass::Evaluation { .. } => (1, self.draws),
         };
         // One stream, so that the first draw is the only one of a single draw.
         let mut stream = pass.seed().stream("spectral noise");
-        let draw = |_| source.noise(batch, inputs.size(), &mut stream);
+        let draw = |_| {
+            let noise = source.noise(examples, inputs.size(), &mut stream);
+            let (_, heads, points, width) = noise.dim();
+            let all = noise.broadcast((batch, heads, points, width));
+            all.expect("one example or all").to_owned()
+        };
         Ok((0..draws).map(draw).collect())
     }
 

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where
-/// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
+/// $x_{\cdot lr} = \hat L_l \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
 /// points w1, w2 of a squared non-stationary kernel, or one into those of a stationary kernel. Where heads share keys,
 /// the points of each follow from its own queries and the keys that it reads.
 ///
@@ -44,7 +44,10 @@ use serde::{Deserialize, Serialize};
 /// let few_points = Mikan { points: 16, ..Mikan::ika_ns() };
 /// ```
 ///
-/// The penalty is $\beta\,\mathrm{KL}(q \| p)$ of one draw. With $\beta < 1$, and a latent of each
+/// In training each example has noise of its own. In evaluation all examples of a call share each draw, so that the
+/// output of one does not depend on what else is in the batch, nor on its place there.
+///
+/// The penalty is $\beta \mathrm{KL}(q \Vert p)$ of one draw. With $\beta < 1$, and a latent of each
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics
@@ -109,6 +112,9 @@ impl Default for Mikan {
     }
 }
 
+/// The most draws of an average: the backward pass keeps them all.
+const MOST_DRAWS: usize = 1 << 10;
+
 fn one() -> usize {
     1
 }
@@ -149,7 +155,6 @@ pub struct MikanGradients<T> {
 }
 
 struct Saved<T> {
-    settings: Mikan,
     drawn: Drawn<T>,
     attention: attend::Saved<T>,
 }
@@ -172,15 +177,12 @@ impl Mikan {
         if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
             penalty += entropy;
         }
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
         Ok(Forward::new(
-            inputs.fingerprint(parameters, pass),
+            of,
             output,
             penalty,
-            Saved {
-                settings: self.clone(),
-                drawn,
-                attention,
-            },
+            Saved { drawn, attention },
         ))
     }
 
@@ -189,7 +191,7 @@ impl Mikan {
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
-        Ok(&self.own(forward.look(CARD.name)?)?.drawn)
+        Ok(&forward.look::<Saved<T>>(CARD.name)?.drawn)
     }
 
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
@@ -204,15 +206,14 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let of = inputs.fingerprint(parameters, pass);
-        let saved = self.own(forward.saved(of, CARD.name)?)?;
-        let drawn = &saved.drawn;
+        let of = inputs.fingerprint(parameters, pass).with_settings(self);
+        let Saved { drawn, attention } = forward.saved(of, CARD.name)?;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
-        let (attention, output) = (&saved.attention, forward.output.view());
+        let output = forward.output.view();
         let attention = inputs.attend_vjp(attention, output, cotangent.output)?;
         let cotangent = DrawnCotangents {
-            points: self.kernel().along_points(attention.points),
+            points: self.squared().along_points(attention.points),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
             entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
         };
@@ -233,15 +234,6 @@ impl Mikan {
             eps: pulled.noise,
         })
     }
-
-    /// What was saved, if it was under the same settings.
-    fn own<'f, T>(&self, saved: &'f Saved<T>) -> Result<&'f Saved<T>, Error> {
-        let mechanism = CARD.name;
-        match saved.settings == *self {
-            true => Ok(saved),
-            false => Err(Error::ForeignForward { mechanism }),
-        }
-    }
 }
 
 impl<T: Real> Mechanism<T> for Mikan {
@@ -254,7 +246,7 @@ impl<T: Real> Mechanism<T> for Mikan {
             _ => CARD,
         };
         let released = self.preset == Preset::Released;
-        Card {
+        let card = Card {
             causal: match self.posterior {
                 Posterior::Unconditional => Support::Yes,
                 // The mean over the sequence would show every row the future.
@@ -283,13 +275,14 @@ impl<T: Real> Mechanism<T> for Mikan {
             },
             points: Some(self.points),
             ..card
-        }
+        };
+        card.in_form(self.form)
     }
 
     fn validate(&self) -> Result<(), Error> {
-        self.kernel().validate()?;
+        self.squared().validate()?;
         argument::non_negative("beta", self.beta)?;
-        argument::at_least_one("draws", self.draws)?;
+        argument::at_most("draws", self.draws, MOST_DRAWS)?;
         Ok(Source::<T>::validate(&self.source())?)
     }
 
@@ -338,9 +331,9 @@ impl<T: Real> Mechanism<T> for Mikan {
         self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
-    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+    fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        self.settings_of(&drawn, inputs, pass)
+        (self.squared()).settings(inputs.mask, &self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

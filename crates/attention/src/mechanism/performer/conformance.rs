@@ -16,7 +16,6 @@ impl Conformance for Performer {
         };
         let redrawn = Self {
             redraw: Redraw::Every { steps: 2 },
-            step: 5,
             ..of(
                 RandomFeatureMap::Hyperbolic,
                 4,
@@ -57,8 +56,8 @@ impl Conformance for Performer {
     }
 
     fn refused() -> Vec<(&'static str, Self)> {
-        let points = Self {
-            points: 0,
+        let points = |points| Self {
+            points,
             ..Self::default()
         };
         let redraw = Self {
@@ -70,7 +69,8 @@ impl Conformance for Performer {
             ..Self::default()
         };
         vec![
-            ("points", points),
+            ("points", points(0)),
+            ("points", points(1_000_000_000_000)),
             ("redraw", redraw),
             ("epsilon", features),
         ]
@@ -89,7 +89,7 @@ impl Conformance for Performer {
     }
 
     fn reference(&self, inputs: &Streams<f64>, _: &[f64], pass: &Pass) -> Result<Reference, Error> {
-        let w = self.frequencies(inputs.size())?;
+        let w = self.frequencies(0, inputs.size())?;
         Reference::by_weight(inputs, pass, |pair| {
             let (w, root) = (w.index_axis(Axis(0), pair.m), pair.root().sqrt());
             let phi = |x: ArrayView1<f64>| self.phi((&x / root).view(), w);

@@ -1,94 +1,110 @@
-//! The frequencies, drawn once for as long as they stay.
+//! The frequencies, and Performer with those of a step.
 
 use super::{Performer, Redraw};
-use crate::Error;
-use bochner_kernels::{Coupling, Lengthscale, Norms, RbfConfig, coupled_frequencies};
-use bochner_numerics::{Seed, parallel};
+use crate::mechanism::{Mechanism, Pass, SharedMechanism, Streams, Variant};
+use crate::{Card, Error, Form, Mask, Settings, Trained};
+use bochner_kernels::{Lengthscale, RbfConfig, coupled_frequencies};
+use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::Size;
 use ndarray::{Array3, Axis};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// The frequencies of the last pass, for the next one: a function of the settings and the size of the heads
-/// alone, so that all are alike.
-#[derive(Clone, Default)]
-pub struct Drawn(Arc<Mutex<Memo>>);
-
-/// What was drawn, and the frequencies.
-type Memo = Option<(Draw, Arc<Array3<f64>>)>;
-
-/// Settings that are printed do not show all frequencies.
-impl std::fmt::Debug for Drawn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Drawn")
-    }
-}
-
-impl PartialEq for Drawn {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-/// What decides the frequencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Draw {
-    points: usize,
-    how: (Coupling, Norms),
-    seed: Seed,
-    size: Size,
-}
+use std::fmt;
 
 impl Performer {
-    /// The number of the draw that holds at the step.
-    pub(super) fn draw(&self) -> u64 {
+    /// The number of the draw that holds at a step of training.
+    fn draw_at(&self, step: u64) -> u64 {
         match self.redraw {
             Redraw::Never => 0,
-            Redraw::Every { steps } => self.step / steps.max(1),
+            Redraw::Every { steps } => step / steps.max(1),
         }
     }
 
-    /// The frequencies of all heads at the [`step`](Self::step), for sequences of such a size.
+    /// The frequencies of all heads at a step of training: a function of the settings, the step and the size alone.
     ///
     /// # Shapes
     /// `[M, m, d]`.
     ///
     /// # Errors
     /// [`Error::Argument`] for settings that are out of range.
-    pub fn frequencies(&self, size: Size) -> Result<Arc<Array3<f64>>, Error> {
-        let draw = Draw {
-            points: self.points,
-            how: (self.coupling, self.norms),
-            seed: self.seed.child("frequencies").nth(self.draw()),
-            size,
-        };
-        // A draw is replaced as a whole. It is made without the lock, since a thread that waits for its heads may begin
-        // another pass of the same layer; two that draw at once draw the same.
-        let last = || self.drawn.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, w)) = last().as_ref().filter(|(own, _)| *own == draw) {
-            return Ok(Arc::clone(w));
-        }
-        let w = Arc::new(draw.frequencies()?);
-        *last() = Some((draw, Arc::clone(&w)));
-        Ok(w)
-    }
-}
-
-impl Draw {
-    fn frequencies(&self) -> Result<Array3<f64>, Error> {
-        let Size { heads, width } = self.size;
+    pub fn frequencies(&self, step: u64, size: Size) -> Result<Array3<f64>, Error> {
+        Mechanism::<f64>::validate(self)?;
+        let Size { heads, width } = size;
+        let seed = self.seed.child("frequencies").nth(self.draw_at(step));
         let lengthscale = Lengthscale::Shared(1.0);
-        let kernel = RbfConfig { lengthscale }.build()?;
+        let (kernel, how) = (
+            RbfConfig { lengthscale }.build()?,
+            (self.coupling, self.norms),
+        );
         let of_head = |head| {
-            let mut stream = self.seed.nth(head as u64).stream("frequencies");
-            coupled_frequencies::<f64>(&kernel, width, self.points, self.how, &mut stream)
+            let mut stream = seed.nth(head as u64).stream("frequencies");
+            coupled_frequencies::<f64>(&kernel, width, self.points, how, &mut stream)
         };
         let mut all = Array3::zeros((heads, self.points, width));
-        for (mut of_head, drawn) in all
-            .axis_iter_mut(Axis(0))
-            .zip(parallel::map(heads, of_head))
-        {
+        let heads = parallel::map(heads, of_head);
+        for (mut of_head, drawn) in all.axis_iter_mut(Axis(0)).zip(heads) {
             of_head.assign(&drawn?.w);
         }
         Ok(all)
+    }
+
+    /// Attention by such frequencies.
+    pub(super) fn settings<T: Real>(&self, w: &Array3<f64>, mask: &Mask) -> Settings<T> {
+        let w = w.mapv(T::of);
+        Settings {
+            form: self.form,
+            ..Settings::random_features(w.view(), self.features, Trained::No, mask)
+        }
+    }
+}
+
+/// [`Performer`] with the frequencies of a step, for heads of one size.
+pub(super) struct Drawn {
+    performer: Performer,
+    draw: u64,
+    w: Array3<f64>,
+}
+
+impl Drawn {
+    /// `None` for settings that are out of range.
+    pub(super) fn new(performer: &Performer, step: u64, size: Size) -> Option<Self> {
+        Some(Self {
+            performer: performer.clone(),
+            draw: performer.draw_at(step),
+            w: performer.frequencies(step, size).ok()?,
+        })
+    }
+}
+
+/// What decides the frequencies stands for them.
+impl fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at draw {}", self.performer, self.draw)
+    }
+}
+
+impl<T: Real> Mechanism<T> for Drawn {
+    fn card(&self) -> Card {
+        Mechanism::<T>::card(&self.performer)
+    }
+
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        let Size { heads, width } = inputs.size();
+        let shape = [heads, self.performer.points, width];
+        argument::shape("the frequencies", &shape, self.w.shape())?;
+        Ok(self.performer.settings(&self.w, inputs.mask))
+    }
+
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        Mechanism::<T>::with_points(&self.performer, points)
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        Mechanism::<T>::with_form(&self.performer, form)
+    }
+
+    fn at_step(&self, step: u64, size: Size) -> Option<SharedMechanism> {
+        match self.performer.draw_at(step) == self.draw {
+            true => None,
+            false => Mechanism::<T>::at_step(&self.performer, step, size),
+        }
     }
 }

@@ -4,21 +4,19 @@
 mod conformance;
 mod drawn;
 
-pub use drawn::Drawn;
-
-use super::by_settings::BySettings;
-use super::is_default;
+use super::{Mechanism, Pass, SharedMechanism, Streams, Variant, is_default};
 use crate::error::Error;
-use crate::mechanism::{Pass, Streams};
-use crate::{Card, Form, Rows, Settings, Support, Trained};
+use crate::{Card, Form, Rows, Settings, Support};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 use bochner_numerics::{Real, Seed, argument};
+use bochner_spectral::{MOST_POINTS, Size};
+use drawn::Drawn;
 use serde::{Deserialize, Serialize};
 
 /// Attention whose weights are inner products of random features (FAVOR+); its features are drawn, not trained.
 ///
 /// $$\alpha_{ij} \propto \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4}), \qquad
-/// \mathbb{E}\, \phi(x) \cdot \phi(y) = e^{x \cdot y}$$
+/// \mathbb{E} \phi(x) \cdot \phi(y) = e^{x \cdot y}$$
 ///
 /// *where* $\phi$ is the map `features` with m = `points` frequencies for each head. The expectation is that
 /// of [`RandomFeatureMap`]: in the mean over the draws, numerator and denominator are those of softmax attention
@@ -40,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// [`Coupling`]. The references of the features, and weights without an added number, are ours.
 ///
 /// ```
-/// use bochner_attention::{Mask, Mechanism, Pass, Performer, Redraw, Streams};
+/// use bochner_attention::{Mask, Pass, Performer, Redraw, Streams, Variant};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::ndarray::Array4;
 ///
@@ -48,13 +46,13 @@ use serde::{Deserialize, Serialize};
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| (0.1 * (m + t * n) as f64).sin());
 /// let (mask, pass) = (Mask::none().with_causality(), Pass::Evaluation { seed: Seed::new(1) });
 /// let inputs = Streams::new([x.view(), x.view(), x.view()], &mask);
-/// let output = |performer: &Performer| {
-///     Ok::<_, bochner_attention::Error>(performer.forward(&inputs, &[], &pass)?.output)
-/// };
 /// // The draw follows the step of training.
-/// let later = |step| Performer { step, ..performer.clone() };
-/// assert_eq!(output(&performer)?, output(&later(999))?);
-/// assert_ne!(output(&performer)?, output(&later(1000))?);
+/// let output = |step| {
+///     let performer = Variant::from(performer.clone()).at_step(step, inputs.size());
+///     Ok::<_, bochner_attention::Error>(performer.get().forward(&inputs, &[], &pass)?.output)
+/// };
+/// assert_eq!(output(0)?, output(999)?);
+/// assert_ne!(output(0)?, output(1000)?);
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,18 +68,12 @@ pub struct Performer {
     pub norms: Norms,
     /// The seed of all draws.
     pub seed: Seed,
-    /// When the frequencies are drawn anew.
+    /// When the frequencies are drawn anew, counted in [steps](crate::Mechanism::at_step) of training.
     pub redraw: Redraw,
-    /// The step that training is at, in evaluation too; [`Mechanism::at_step`](crate::Mechanism::at_step) changes it.
-    pub step: u64,
     /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one
     /// unless it is asked for another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
-    /// The last draw, which a clone shares.
-    #[doc(hidden)]
-    #[serde(skip)]
-    pub drawn: Drawn,
 }
 
 /// When frequencies are drawn anew.
@@ -118,16 +110,14 @@ impl Default for Performer {
             norms: Norms::Chi,
             seed: Seed::new(0),
             redraw: Redraw::Never,
-            step: 0,
             form: Form::Automatic,
-            drawn: Drawn::default(),
         }
     }
 }
 
-impl BySettings for Performer {
+impl<T: Real> Mechanism<T> for Performer {
     fn card(&self) -> Card {
-        Card {
+        let card = Card {
             name: "performer",
             title: "an inner product of random features of the query and of the key",
             paper: "Choromanski et al. 2021",
@@ -140,39 +130,33 @@ impl BySettings for Performer {
             },
             points: Some(self.points),
             ..Card::PAIRWISE
-        }
+        };
+        card.in_form(self.form)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
-        argument::at_least_one("points", self.points)?;
+        argument::at_most("points", self.points, MOST_POINTS)?;
         self.redraw.validate()
     }
 
-    fn settings<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        _: &[T],
-        _: &Pass,
-    ) -> Result<Settings<T>, Error> {
-        let w = self.frequencies(inputs.size())?.mapv(T::of);
-        Ok(Settings {
-            form: self.form,
-            ..Settings::random_features(w.view(), self.features, Trained::No, inputs.mask)
-        })
+    /// The first draw, for this pass; [`Mechanism::at_step`] keeps one.
+    fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        let w = self.frequencies(0, inputs.size())?;
+        Ok(self.settings(&w, inputs.mask))
     }
 
-    fn points_mut(&mut self) -> Option<&mut usize> {
-        Some(&mut self.points)
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { points, ..own }.into())
     }
 
-    fn form_mut(&mut self) -> Option<&mut Form> {
-        Some(&mut self.form)
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        let own = self.clone();
+        Ok(Self { form, ..own }.into())
     }
 
-    fn at_step(&self, step: u64) -> Option<Self> {
-        let mut own = self.clone();
-        own.step = step;
-        (own.draw() != self.draw()).then_some(own)
+    fn at_step(&self, step: u64, size: Size) -> Option<SharedMechanism> {
+        Some(SharedMechanism::new(Drawn::new(self, step, size)?))
     }
 }

@@ -36,7 +36,7 @@ fn direction<T: Real>(row: &[T], phi: &mut [T]) -> T {
     bounded(norm.recip() / scale)
 }
 
-/// $(g - \varphi\, (\varphi \cdot g)) / |u|$ of each row, times $2^p$ with p the `power`: the gradient along
+/// $(g - \varphi (\varphi \cdot g)) / |u|$ of each row, times $2^p$ with p the `power`: the gradient along
 /// the rows $u$ that `phi` are the directions of.
 pub(super) fn directions_vjp<T: Real>(
     (phi, inverses): (&[T], &[T]),

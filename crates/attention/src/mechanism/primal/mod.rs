@@ -14,7 +14,7 @@ use crate::{Card, Masks, Penalty, Rows, Stream, Support, Symmetry};
 use arguments::Arguments;
 use bochner_kernels::orthonormal_rows;
 use bochner_numerics::{Real, argument};
-use bochner_spectral::{ParameterSpec, Size};
+use bochner_spectral::{MOST_POINTS, ParameterSpec, Size};
 use loss::Loss;
 use ndarray::Array4;
 use rand::{Rng, RngCore};
@@ -24,7 +24,7 @@ const NAME: &str = "primal";
 
 /// Primal-Attention: a row of the output is a linear map of its query's and its key's projections.
 ///
-/// $$o_i = W_c\, [e_i; r_i], \qquad e_i = W_e^\top \varphi(q_i), \quad r_i = W_r^\top \varphi(k_i),
+/// $$o_i = W_c [e_i; r_i], \qquad e_i = W_e^\top \varphi(q_i), \quad r_i = W_r^\top \varphi(k_i),
 /// \quad \varphi(u) = u / |u|_2$$
 ///
 /// where
@@ -37,8 +37,8 @@ const NAME: &str = "primal";
 /// projections towards those of the singular vectors of the kernel matrix
 /// $\langle \varphi(q_i), \varphi(k_j) \rangle$, at which it is zero:
 ///
-/// $$\eta\, (h - \tau)^2, \qquad h = \frac1{M N} \sum_{m, i} \tfrac12 |\lambda_m \odot e_{mi}|^2
-/// + \tfrac12 |\lambda_m \odot r_{mi}|^2, \qquad \tau = \frac1M \sum_m \operatorname{tr} W_e^\top W_r$$
+/// $$\eta (h - \tau)^2, \qquad h = \frac1{M N} \sum_{m, i} \tfrac12 |\lambda_m \odot e_{mi}|^2 +
+/// \tfrac12 |\lambda_m \odot r_{mi}|^2, \qquad \tau = \frac1M \sum_m \operatorname{tr} W_e^\top W_r$$
 ///
 /// where $\lambda$, `lambda`, is `[M, s]` and N the number of positions that are not padding, of the batch
 /// or of the example ([`PrimalReduction`]). The paper's $\Lambda$ is $\lambda^2 / N$. A penalty of zero is
@@ -102,7 +102,7 @@ bochner_numerics::checked_when_read!(PrimalWeights);
 impl PrimalWeights {
     fn validate(&self) -> Result<(), Error> {
         match *self {
-            Self::Data { rows, .. } => Ok(argument::at_least_one("rows", rows)?),
+            Self::Data { rows, .. } => Ok(argument::at_most("rows", rows, MOST_POINTS)?),
             Self::Parameters => Ok(()),
         }
     }
@@ -156,7 +156,6 @@ pub struct PrimalScores<T> {
 
 /// What the backward pass needs.
 struct Saved<T> {
-    settings: Primal,
     mask: crate::Mask,
     scores: PrimalScores<T>,
     /// The projections of queries and keys, `[1 or B, M, d, s]`.
@@ -214,6 +213,9 @@ impl<T: Real> Mechanism<T> for Primal {
             streams,
             masks: Masks::Lengths,
             causal,
+            dropout: Support::No {
+                instead: "a rate of 0 (`Pass::for_card`)",
+            },
             cross: Support::No {
                 instead: "attention of a sequence to itself",
             },
@@ -235,9 +237,9 @@ impl<T: Real> Mechanism<T> for Primal {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        argument::at_least_one("rank", self.rank)?;
+        argument::at_most("rank", self.rank, MOST_POINTS)?;
         self.weights.validate()?;
-        argument::at_least_one("value_width", self.value_width.unwrap_or(1))?;
+        argument::at_most("value_width", self.value_width.unwrap_or(1), MOST_POINTS)?;
         Ok(argument::non_negative("eta", self.eta)?)
     }
 
@@ -280,25 +282,19 @@ impl<T: Real> Mechanism<T> for Primal {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        if pass.weight_dropout()?.is_some() {
-            return Err(Error::Unsupported {
-                what: "dropout of attention weights in Primal-Attention, which has none,",
-                instead: "a rate of 0 (`Pass::for_card`)",
-            });
-        }
+        Mechanism::<T>::card(self).admit_pass(pass)?;
         let call = Arguments::new(self, inputs, flat)?;
         let projections = call.projections();
         let (output, scores, squares) = call.attend(&projections);
         let loss = call.loss(&projections, squares);
         let penalty = loss.penalty();
         let saved = Saved {
-            settings: self.clone(),
             mask: inputs.mask.clone(),
             scores,
             projections,
             loss,
         };
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         Ok(Forward::new(of, output, penalty, saved))
     }
 
@@ -311,9 +307,9 @@ impl<T: Real> Mechanism<T> for Primal {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let call = Arguments::new(self, inputs, flat)?;
-        let of = inputs.fingerprint(flat, pass);
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
         let saved = forward.saved::<Saved<T>>(of, NAME)?;
-        if saved.settings != *self || saved.mask != *inputs.mask {
+        if saved.mask != *inputs.mask {
             return Err(Error::ForeignForward { mechanism: NAME });
         }
         let shape = forward.output.shape();

@@ -42,6 +42,19 @@ pub(crate) fn masks_are_taken_as_claimed(case: &Case<f64>) {
     }
 }
 
+/// Dropout on the weights is taken, or refused.
+pub(crate) fn dropout_is_taken_as_claimed(case: &Case<f64>) {
+    let (example, mask) = (case.example(5, 6), Mask::none());
+    let inputs = case.inputs(&example, &mask);
+    let got = (case.mechanism()).forward(&inputs, &case.parameters, &TRAINING);
+    assert_eq!(
+        case.card.dropout.is_yes(),
+        !is_refused(got),
+        "{}",
+        case.name
+    );
+}
+
 /// Weights are shown, or it is said what there is instead.
 pub(crate) fn weights_are_shown_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
@@ -85,6 +98,9 @@ pub(crate) fn linear_form_is_as_claimed(case: &Case<f64>) {
         }
     };
     assert!(case.card.linear_form.is_yes(), "{}", case.name);
+    // What is refused in the pass is refused by the card, before there is one.
+    let [bias, dropout] = [linear.card.bias, linear.card.dropout];
+    assert!(!bias.is_yes() && !dropout.is_yes(), "{}", case.name);
     case.with_every_mask(5, 6, |_, example, mask, label| {
         let forward = |form: &Case<f64>| form.forward(example, mask, &EVALUATION);
         if label.contains("pairs") {
@@ -249,6 +265,7 @@ fn for_every_mechanism() {
         points_are_as_claimed(&case);
         linear_form_is_as_claimed(&case);
         bias_is_taken_as_claimed(&case);
+        dropout_is_taken_as_claimed(&case);
         state_is_as_claimed(&case);
         penalty_is_as_claimed(&case);
     }

@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::{
-    Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained, attend, attend_vjp,
+    Form, Magnitude, Mask, Penalty, Points, RandomFeatureMap, Settings, Trained, attend, attend_vjp,
 };
 use ndarray::{Array3, Array4, Axis, concatenate, s};
 
@@ -201,5 +201,28 @@ fn where_values_are_divided_by_a_power_of_two() {
         let want = attend(own_q.view(), own_k.view(), own_v.view(), alone).unwrap();
         let got = attend(q.view(), k.view(), v.view(), among).unwrap();
         assert_eq!(first(&got.output), want.output, "{among:?}");
+    }
+}
+
+/// An evaluation may draw, but not by the place in the batch.
+#[test]
+fn in_an_evaluation_of_every_mechanism() {
+    for case in cases::<f32>() {
+        let (mask, whole) = (Mask::none(), case.example(5, 5));
+        let output = |order: &[usize]| {
+            let [q, k, v] = [&whole.q, &whole.k, &whole.v].map(|x| x.select(Axis(0), order));
+            let example = Example { q, k, v };
+            let forward = case.forward(&example, &mask, &EVALUATION).unwrap();
+            (forward.output, forward.penalty)
+        };
+        let (want, penalty) = output(&[0, 1]);
+        for order in [&[1, 0][..], &[0], &[1]] {
+            let (got, own_penalty) = output(order);
+            assert_eq!(got, want.select(Axis(0), order), "{}: {order:?}", case.name);
+            if case.card.penalty == Penalty::PerExample {
+                let penalty = penalty.select(Axis(0), order);
+                assert_eq!(own_penalty, penalty, "{}: {order:?}", case.name);
+            }
+        }
     }
 }

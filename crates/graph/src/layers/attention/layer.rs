@@ -16,7 +16,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 
 /// Graph attention with any score: GAT, GATv2 and the kernel form.
 ///
-/// $$o_i = \Big\Vert_h \sum_{j \to i} \alpha_{ijh}\, W_h y_j + b$$
+/// $$o_i = \Big\Vert_h \sum_{j \to i} \alpha_{ijh} W_h y_j + b$$
 ///
 /// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
 /// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
@@ -173,7 +173,7 @@ type Vector<E> = Leaf<E, Ix1>;
 pub struct GraphAttended<Out, Penalty> {
     /// The output of each target, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
     pub output: Out,
-    /// The term that the objective adds, already weighted ($\beta\,\mathrm{KL}$); zero for scores without
+    /// The term that the objective adds, already weighted ($\beta \mathrm{KL}$); zero for scores without
     /// inferred points. Divide by the number of training nodes.
     pub penalty: Penalty,
 }

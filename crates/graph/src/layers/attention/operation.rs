@@ -16,7 +16,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 ///
 /// Its inputs are the nodes' features, where gradients along these are asked for, and then the
 /// [parameters](GraphAttentionConfig::parameters). It has two outputs: the output of each target,
-/// `[Nt, H F]` or `[Nt, F]`, and the penalty, `[]`, which is $\beta\,\mathrm{KL}$ for inferred points and
+/// `[Nt, H F]` or `[Nt, F]`, and the penalty, `[]`, which is $\beta \mathrm{KL}$ for inferred points and
 /// otherwise zero.
 ///
 /// # Example

@@ -121,20 +121,12 @@ fn features_are_drawn_anew_in_training() {
         redraw: Redraw::Every { steps: 2 },
         ..Performer::default()
     };
-    let of = |step| {
-        trainer(
-            Performer {
-                step,
-                ..performer.clone()
-            }
-            .into(),
-        )
-    };
-    let (mut training, start) = (of(0), of(0).model);
+    let start = || trainer(performer.clone().into());
+    let (mut training, first) = (start(), start().model);
     // The weights by the draw of a run, with the parameters of its start.
     let weights = |training: &Trainer| {
         let mut layer = training.model.layer.clone();
-        layer.attention.maps.clone_from(&start.layer.attention.maps);
+        layer.attention.maps.clone_from(&first.layer.attention.maps);
         let x = Cpu::seed_from_u64(1).sample_normal_like(&(1, 4, 16));
         let (mask, pass) = (bochner_attention::Mask::none(), training.evaluation());
         let shown = layer.attention.inspect(x.clone(), x, &mask, pass);
@@ -151,7 +143,7 @@ fn features_are_drawn_anew_in_training() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("regressor.safetensors");
     training.save(&path).unwrap();
-    let mut resumed = of(0);
+    let mut resumed = start();
     resumed.resume(&path).unwrap();
     assert_eq!(resumed.predict().unwrap(), training.predict().unwrap());
     assert_eq!(resumed.epoch().unwrap(), training.epoch().unwrap());

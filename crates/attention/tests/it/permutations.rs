@@ -2,18 +2,18 @@
 //! do to self-attention, cross-attention and learnable queries, and what breaks that.
 
 use bochner_attention::{
-    Cat, LearnableQuery, Mask, Mechanism, PairFunction, Pass, QueryScale, Settings, Streams,
-    attend, fold, general_attention, general_attention_vjp, unfold, weights,
+    Cat, LearnableQuery, Mask, Mechanism, Pass, QueryScale, Settings, Streams, attend, fold,
+    unfold, weights,
 };
 use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
-use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayViewMut1, Axis, Dimension, ShapeBuilder};
+use ndarray::{Array2, Array3, Array4, ArrayView3, Axis, Dimension, ShapeBuilder};
 use proptest::prelude::*;
 
 const WIDTH: usize = 4;
 
 fn random<D: Dimension>(shape: impl ShapeBuilder<Dim = D>, seed: u64) -> ndarray::Array<f64, D> {
-    let mut stream = Seed::new(seed).stream("general attention");
+    let mut stream = Seed::new(seed).stream("permutations");
     ndarray::Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
 }
 
@@ -199,144 +199,26 @@ proptest! {
     }
 }
 
-/// $\exp(q \cdot k)$, the embedded Gaussian without its maps.
-struct Exponential;
-
-impl PairFunction<f64> for Exponential {
-    fn weight(&self, q: ArrayView1<f64>, k: ArrayView1<f64>) -> f64 {
-        q.dot(&k).exp()
-    }
-
-    fn pull_back(
-        &self,
-        q: ArrayView1<f64>,
-        k: ArrayView1<f64>,
-        g: f64,
-        mut dq: ArrayViewMut1<f64>,
-        mut dk: ArrayViewMut1<f64>,
-    ) {
-        let slope = g * q.dot(&k).exp();
-        dq.scaled_add(slope, &k);
-        dk.scaled_add(slope, &q);
+/// Queries that are parameters are those of every example, and gradients sum over the examples.
+#[test]
+fn learnable_queries_agree_with_finite_differences() {
+    for scale in [QueryScale::None, QueryScale::InverseSqrt] {
+        let (query, mask) = (LearnableQuery { scale }, Mask::none());
+        let queries: Array3<f64> = random((2, 3, WIDTH), 1);
+        let k: Array4<f64> = random((2, 2, 5, WIDTH), 2);
+        let cotangent: Array4<f64> = random((2, 2, 3, WIDTH), 3);
+        let pooled = query.attend(queries.view(), k.view(), k.view(), &mask);
+        let got = pooled.unwrap().vjp(cotangent.view()).unwrap().queries;
+        let want = finite_difference(queries.as_slice().unwrap(), |x| {
+            let queries = ArrayView3::from_shape(queries.raw_dim(), x).unwrap();
+            let pooled = query.attend(queries, k.view(), k.view(), &mask);
+            (pooled.unwrap().output * &cotangent).sum()
+        });
+        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-8);
     }
 }
 
 #[test]
-fn statement_2_attention_by_any_weight_is_softmax_attention_for_the_exponential() {
-    let [q, k]: [Array2<f64>; 2] = [random((3, WIDTH), 1), random((5, WIDTH), 2)];
-    let v: Array2<f64> = random((5, 2), 3);
-    let got = general_attention(&Exponential, q.view(), k.view(), v.view()).unwrap();
-    let four = |x: &Array2<f64>| x.clone().insert_axis(Axis(0)).insert_axis(Axis(0));
-    let query = LearnableQuery {
-        scale: QueryScale::None,
-    };
-    let queries = q.clone().insert_axis(Axis(0));
-    let (k4, v4, none) = (four(&k), four(&v), Mask::none());
-    let want = query
-        .attend(queries.view(), k4.view(), v4.view(), &none)
-        .unwrap();
-    assert!(distance(&four(&got), &want.output) < 1e-12);
-
-    let cotangent: Array2<f64> = random((3, 2), 4);
-    let own = general_attention_vjp(&Exponential, q.view(), k.view(), v.view(), cotangent.view());
-    let (own, learnt) = (own.unwrap(), want.vjp(four(&cotangent).view()).unwrap());
-    assert!(distance(&four(&own.k), &learnt.k) < 1e-12);
-    assert!(distance(&four(&own.v), &learnt.v) < 1e-12);
-    let start: Vec<f64> = q.iter().copied().collect();
-    let differences = finite_difference(&start, |x| {
-        let q = Array2::from_shape_vec(q.raw_dim(), x.to_vec()).unwrap();
-        let output = general_attention(&Exponential, q.view(), k.view(), v.view());
-        (output.unwrap() * &cotangent).sum()
-    });
-    for got in [
-        own.q.iter().copied().collect(),
-        learnt.queries.iter().copied().collect::<Vec<_>>(),
-    ] {
-        assert!(relative_error(&got, &differences) < 1e-8);
-    }
-}
-
-/// The largest query is compared, not one that the root of the width has made infinite.
-#[test]
-fn large_queries_stay_finite() {
-    let width = 64;
-    let queries = Array3::<f32>::from_elem((1, 1, width), 1e38);
-    let mut k = Array4::<f32>::zeros((1, 1, 2, width));
-    k.index_axis_mut(Axis(2), 1).fill(1e-38);
-    let v = Array4::from_shape_fn((1, 1, 2, 1), |(_, _, t, _)| t as f32);
-    let pooled = LearnableQuery::default();
-    let pooled = pooled.attend(queries.view(), k.view(), v.view(), &Mask::none());
-    let pooled = pooled.unwrap();
-    assert!(
-        (pooled.output[[0, 0, 0, 0]] - 1.0).abs() < 1e-6,
-        "{:?}",
-        pooled.output
-    );
-    let g = pooled.vjp(pooled.output.view()).unwrap();
-    let arrays = [&g.k, &g.v].map(|x| x.iter().all(|x| x.is_finite()));
-    assert!(arrays[0] && arrays[1] && g.queries.iter().all(|x| x.is_finite()));
-}
-
-/// $q \cdot k$, which may be negative.
-struct Product;
-
-impl PairFunction<f64> for Product {
-    fn weight(&self, q: ArrayView1<f64>, k: ArrayView1<f64>) -> f64 {
-        q.dot(&k)
-    }
-
-    fn pull_back(
-        &self,
-        q: ArrayView1<f64>,
-        k: ArrayView1<f64>,
-        g: f64,
-        mut dq: ArrayViewMut1<f64>,
-        mut dk: ArrayViewMut1<f64>,
-    ) {
-        dq.scaled_add(g, &k);
-        dk.scaled_add(g, &q);
-    }
-}
-
-/// A weight, the sum of a row, or a weight divided by it leaves the range of its type.
-#[test]
-fn weights_that_overflow_are_named() {
-    let refused = |q: f64, k: &[f64], start: &str| {
-        let q = Array2::from_elem((1, 1), q);
-        let k = Array2::from_shape_vec((k.len(), 1), k.to_vec()).unwrap();
-        let (q, k) = (q.view(), k.view());
-        let said = general_attention(&Product, q, k, k)
-            .unwrap_err()
-            .to_string();
-        assert!(said.starts_with(start), "{said}");
-        assert!(general_attention_vjp(&Product, q, k, k, q).is_err());
-    };
-    let weight = "`f(q, k) of query 0` is inf at [1]";
-    refused(1e200, &[1.0, 1e200], weight);
-    let sum = "`sum of f(q, k) of query 0` is inf, but must be finite";
-    refused(1.0, &[1.5e308, 1.5e308], sum);
-    let sum = "`sum of f(q, k) of query 0` is 1e-10, but must be finite, and tiny neither";
-    refused(1.0, &[1e308, -1e308, 1e-10], sum);
-    let sum = "`sum of f(q, k) of query 0` is 2e-310, but must be finite, and tiny neither";
-    refused(1.0, &[1e-310, 1e-310], sum);
-}
-
-#[test]
-fn outputs_that_overflow_are_named() {
-    // Shares of 2 and -1 of the largest numbers.
-    let (q, k) = (ndarray::arr2(&[[1.0]]), ndarray::arr2(&[[2.0], [-1.0]]));
-    let v = ndarray::arr2(&[[f64::MAX], [-f64::MAX]]);
-    let said = general_attention(&Product, q.view(), k.view(), v.view()).unwrap_err();
-    assert!(said.to_string().starts_with("`output` is inf"), "{said}");
-}
-
-#[test]
-fn what_does_not_fit_is_named() {
-    let x: Array2<f64> = random((3, WIDTH), 1);
-    let fewer = x.slice(ndarray::s![..2, ..]);
-    assert!(general_attention(&Exponential, x.view(), x.view(), fewer).is_err());
-    let none = x.slice(ndarray::s![..0, ..]);
-    assert!(general_attention(&Exponential, x.view(), none, none).is_err());
-    assert!(general_attention_vjp(&Exponential, x.view(), x.view(), x.view(), fewer).is_err());
+fn a_grid_without_channels_is_refused() {
     assert!(unfold(&ndarray::arr1(&[1.0])).is_err());
 }
