@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::features::{self, FeaturesState};
 use crate::pairwise::{self, PairsState};
-use crate::row_major::write_row_major;
+use bochner_numerics::row_major::write_row_major;
 use crate::scan::{self, ScanState};
 use crate::settings::Kernel;
 use crate::{Error, Settings, Shape, Workspace};

@@ -4,7 +4,7 @@ use crate::bias::HeadBias;
 use crate::kernel::{HeadRows, Side};
 use crate::mask::{HeadMask, Pattern};
 use crate::range;
-use crate::row_major::RowMajor;
+use bochner_numerics::row_major::RowMajor;
 use crate::{Blocks, Error, Form, Settings, Shape, Workspace};
 use bochner_numerics::{ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
@@ -394,7 +394,7 @@ impl PairDropout {
 
 /// Returns an array of the keys or values of some heads, given one part for each head of queries that reads them: the
 /// sums of these, in order.
-pub(crate) fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<T> {
+pub fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<T> {
     let [_, _, keys, width] = shape;
     let count: usize = shape.iter().product();
     let sums = match parts.len() == count {
@@ -414,8 +414,11 @@ pub(crate) fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<
     Array4::from_shape_vec(shape, sums).expect("one slab a head")
 }
 
-/// Checks that heads of keys and values can be shared by heads of queries.
-pub(crate) fn shared_heads(kv_heads: usize, heads: usize) -> Result<usize, ArgumentError> {
+/// Checks that heads of keys and values can be shared by heads of queries (grouped-query attention).
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`] unless they divide these.
+pub fn shared_heads(kv_heads: usize, heads: usize) -> Result<usize, ArgumentError> {
     if kv_heads > 0 && heads.is_multiple_of(kv_heads) {
         return Ok(kv_heads);
     }

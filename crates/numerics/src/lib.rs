@@ -66,6 +66,8 @@ pub mod parallel;
 pub mod product;
 pub mod random;
 pub mod real;
+#[cfg(feature = "ndarray")]
+pub mod row_major;
 pub mod scaling;
 
 /// Work compiled once for each instruction set, the best of which is chosen at run time.

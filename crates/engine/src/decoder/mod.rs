@@ -9,7 +9,7 @@ use crate::call::{Call, Inputs, Paths, shared_heads};
 use crate::features::{self, FeaturesCache};
 use crate::linear::squares;
 use crate::mask::check_lengths;
-use crate::row_major::write_row_major;
+use bochner_numerics::row_major::write_row_major;
 use crate::scan;
 use crate::settings::Kernel;
 use crate::{Error, Form, Mask, Settings, Shape, Workspace};

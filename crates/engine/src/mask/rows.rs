@@ -17,6 +17,16 @@ impl Mask {
             && self.pairs.as_ref().is_none_or(|rule| rule.keeps(position, j as i64))
     }
 
+    /// Returns the keys that a row `[example, head, query]` keeps, in order.
+    ///
+    /// # Panics
+    /// The panics of [`Mask::keeps`].
+    pub fn kept_keys_of(&self, [b, m, i]: [usize; 3], sizes: [usize; 2]) -> impl Iterator<Item = usize> {
+        let all = self.row_range(b, i, sizes[0], sizes[1]);
+        let is_by_range = !self.has_matrices();
+        all.filter(move |&j| is_by_range || self.keeps([b, m, i, j], sizes))
+    }
+
     /// Returns the keys that a row keeps, as far as matrices and functions let it.
     #[inline]
     pub(crate) fn row_range(

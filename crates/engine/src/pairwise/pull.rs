@@ -5,7 +5,7 @@ use crate::attend::{Gradients, Wanted};
 use crate::call::{Call, HeadAt, Inputs, copy_or, slab};
 use crate::kernel::{PairKernel, Side};
 use crate::linear::squares;
-use crate::row_major::RowMajor;
+use bochner_numerics::row_major::RowMajor;
 use crate::{Error, Shape};
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::{Unwritten, written_by};

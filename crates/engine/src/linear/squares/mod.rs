@@ -12,9 +12,11 @@ mod forward;
 mod order;
 mod plan;
 mod spread_columns;
+mod state;
 mod sums;
 mod symmetric_features;
 
+pub use state::{LinearTimeState, linear_time_state};
 pub(crate) use sums::Sums;
 
 use crate::call::{Call, HeadAt, Inputs};

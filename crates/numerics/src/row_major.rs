@@ -1,16 +1,20 @@
-//! Arrays as the products want them.
+//! Arrays of any strides as the row-major arrays that products want.
 
-use bochner_numerics::{Buffer, Buffers, Real, parallel};
+use crate::{Buffer, Buffers, Real, parallel};
 use ndarray::{ArrayView4, ArrayViewMut, Axis, Dimension};
 
 /// An array in row-major order: as it was given, or a copy.
-pub(crate) enum RowMajor<'a, T> {
+#[derive(Debug)]
+pub enum RowMajor<'a, T> {
+    /// The numbers of the array itself.
     Given(&'a [T], [usize; 4]),
+    /// A copy.
     Copied(Buffer<T>, [usize; 4]),
 }
 
 impl<'a, T: Real> RowMajor<'a, T> {
-    pub(crate) fn new(array: ArrayView4<'a, T>, buffers: &Buffers<T>) -> Self {
+    /// Returns the array, copied into memory from `buffers` unless it is in row-major order.
+    pub fn new(array: ArrayView4<'a, T>, buffers: &Buffers<T>) -> Self {
         if let Some(data) = array.to_slice() {
             return Self::Given(data, array.dim().into());
         }
@@ -29,7 +33,8 @@ impl<'a, T: Real> RowMajor<'a, T> {
         Self::Copied(copy, array.dim().into())
     }
 
-    pub(crate) fn view(&self) -> ArrayView4<'_, T> {
+    /// The array.
+    pub fn view(&self) -> ArrayView4<'_, T> {
         let (data, shape) = match self {
             Self::Given(data, shape) => (*data, shape),
             Self::Copied(data, shape) => (data.as_slice(), shape),
@@ -39,7 +44,7 @@ impl<'a, T: Real> RowMajor<'a, T> {
 }
 
 /// Calls `f`, which writes them all, with the numbers of an array in row-major order.
-pub(crate) fn write_row_major<T: Real, D: Dimension>(
+pub fn write_row_major<T: Real, D: Dimension>(
     mut out: ArrayViewMut<T, D>,
     buffers: &Buffers<T>,
     f: impl FnOnce(&mut [T]),
