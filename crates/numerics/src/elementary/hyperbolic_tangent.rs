@@ -10,7 +10,7 @@ pub(crate) fn tanh<T: Lane, A: Arithmetic>(x: T) -> T {
     let two = T::one() + T::one();
     let double = x.abs() * two;
     // From here on the result rounds to one.
-    let highest = two.powi(5);
+    let highest = two.powi(6);
     let e = exponential_minus_one::<T, A>(if double > highest { highest } else { double });
     (e / (e + two)).copysign(x)
 }
