@@ -170,7 +170,7 @@ pub(crate) fn sin_cos(x: f64) -> (Pair, Pair) {
 
 /// The hyperbolic tangent as the hyperbolic sine over the cosine, to 30 digits up to 4 and to 20 beyond.
 pub(crate) fn tanh(x: f64) -> Pair {
-    // From here on it is one to 17 digits and more.
+    // Beyond 20 the result is one to 17 digits.
     let x = Pair::from(x.clamp(-20.0, 20.0));
     let sine = series(x, |k| x * x / Pair::from(2.0 * k * (2.0 * k + 1.0)));
     let one = Pair::from(1.0);

@@ -9,15 +9,16 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// are both the first.
 ///
 /// # Numerics
+/// * Each operation adds a few roundings to the slope, so that its error is a few ulp wherever the terms of its sum
+///   do not cancel. The slope of $\tanh$ is $1 - \tanh^2$, whose relative error grows where it is close to zero.
 /// * At a kink the slope is that of the side that [`Number::if_less`] takes: $|x|$ has slope 1 at 0.
-/// * Where $\ln$, $\sqrt{}$ or a power is infinitely steep, a number with slope 0 keeps slope 0: the square root of the
-///   constant 0 does.
-/// * The slope of $\tanh$ is $1 - \tanh^2$. Its absolute error is small, its relative error is not where it is close
-///   to zero.
-/// * Where an intermediate result overflows, the slope may be NaN although the value is finite: $1 / (1 + e^{-x})$ at
-///   -100 in `f32`. [`Number::sigmoid`] has a slope there.
+/// * Where $\ln$, $\sqrt{x}$ or a power is infinitely steep, a number with slope 0 keeps slope 0. The square root of
+///   the constant 0 is an example.
+/// * Where an intermediate result overflows, the slope may be NaN although the value is finite. An example is
+///   $1 / (1 + e^{-x})$ at -100 in `f32`; [`Number::sigmoid`] has a slope there.
 #[derive(Clone, Copy, Debug)]
 #[doc(alias = "jvp")]
+#[doc(alias = "autodiff")]
 pub struct Dual<N> {
     /// The number.
     pub value: N,

@@ -7,7 +7,7 @@ use crate::elementary::exponential::exponential;
 use crate::elementary::hyperbolic_tangent::tanh;
 use crate::elementary::logarithm::ln;
 use crate::elementary::power::power;
-use crate::elementary::trigonometry::of_bounded;
+use crate::elementary::trigonometry::bounded_sin_cos;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -83,8 +83,8 @@ impl<T: Real, A: Arithmetic> Number for Value<T, A> {
         ln: |x| ln::<T, A>(x);
         sqrt: |x| x.sqrt();
         tanh: |x| tanh::<T, A>(x);
-        sin: |x| of_bounded::<T, A>(x).0;
-        cos: |x| of_bounded::<T, A>(x).1;
+        sin: |x| bounded_sin_cos::<T, A>(x).0;
+        cos: |x| bounded_sin_cos::<T, A>(x).1;
         abs: |x| x.abs();
     }
 
