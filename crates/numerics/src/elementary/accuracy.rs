@@ -10,7 +10,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number as the sum of two, of which the second is below half an ulp of the first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pair(pub(super) f64, pub(super) f64);
+pub(crate) struct Pair(pub(super) f64, pub(super) f64);
 
 impl Pair {
     /// The sum of any two numbers, without error.
@@ -89,13 +89,13 @@ const QUARTER: [f64; 3] = [
 ];
 
 /// The double below $2^{20}$ that is closest to a multiple of $\pi / 2$ (by continued fractions).
-pub(super) const HARD_ANGLE: f64 = 45.553093477052;
+pub(crate) const HARD_ANGLE: f64 = 45.553093477052;
 
 /// A value $2^e (a + b)$: without the power of two, the smallest would lose their second part.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reference {
-    pub(super) value: Pair,
-    pub(super) exponent: i32,
+pub(crate) struct Reference {
+    pub(crate) value: Pair,
+    pub(crate) exponent: i32,
 }
 
 impl From<Pair> for Reference {
@@ -126,7 +126,7 @@ fn series(first: Pair, ratio: impl Fn(f64) -> Pair) -> Pair {
     sum
 }
 
-pub(super) fn exp(x: Pair) -> Reference {
+pub(crate) fn exp(x: Pair) -> Reference {
     let n = (x.0 / LN_2.0).round();
     let r = x - Pair::from(n) * LN_2;
     Reference {
@@ -136,7 +136,7 @@ pub(super) fn exp(x: Pair) -> Reference {
 }
 
 /// The logarithm by $2 \operatorname{artanh}((m - 1) / (m + 1))$, to full relative precision near 1 too.
-pub(super) fn ln(x: f64) -> Pair {
+pub(crate) fn ln(x: f64) -> Pair {
     let exponent = x.log2().round();
     let m = scaled(x, -(exponent as i32));
     let s = Pair::of_sum(m, -1.0) / Pair::of_sum(m, 1.0);
@@ -150,7 +150,7 @@ pub(super) fn ln(x: f64) -> Pair {
 }
 
 /// Sine and cosine of an angle below $2^{20}$ or so.
-pub(super) fn sin_cos(x: f64) -> (Pair, Pair) {
+pub(crate) fn sin_cos(x: f64) -> (Pair, Pair) {
     let n = (x / QUARTER[0]).round();
     let r = QUARTER.iter().fold(Pair::from(x), |r, &part| {
         r - Pair::from(n) * Pair::from(part)
@@ -168,8 +168,17 @@ pub(super) fn sin_cos(x: f64) -> (Pair, Pair) {
     }
 }
 
+/// The hyperbolic tangent as the hyperbolic sine over the cosine, to 30 digits up to 4 and to 20 beyond.
+pub(crate) fn tanh(x: f64) -> Pair {
+    // Beyond 20 the result is one to 17 digits.
+    let x = Pair::from(x.clamp(-20.0, 20.0));
+    let sine = series(x, |k| x * x / Pair::from(2.0 * k * (2.0 * k + 1.0)));
+    let one = Pair::from(1.0);
+    sine / series(one, |k| x * x / Pair::from(2.0 * k * (2.0 * k - 1.0)))
+}
+
 /// The distribution function by its power series in the middle, and by Laplace's continued fraction beyond.
-pub(super) fn normal_cdf(x: Pair) -> Reference {
+pub(crate) fn normal_cdf(x: Pair) -> Reference {
     let square = x * x;
     let density = exp(Pair(-0.5 * square.0, -0.5 * square.1));
     let of_tail = |factor| Reference {
@@ -198,7 +207,7 @@ pub(super) fn normal_cdf(x: Pair) -> Reference {
 }
 
 /// The quantile by Newton's method, from a number close by.
-pub(super) fn normal_quantile(u: f64, near: f64) -> Reference {
+pub(crate) fn normal_quantile(u: f64, near: f64) -> Reference {
     if u > 0.5 {
         return -normal_quantile(1.0 - u, -near);
     }
@@ -222,7 +231,7 @@ fn scaled(x: f64, n: i32) -> f64 {
 }
 
 /// How far `got` lies from the reference, in units of the spacing of `T`'s numbers there.
-pub(super) fn ulps<T: Lane + Real>(got: T, reference: Reference) -> f64 {
+pub(crate) fn ulps<T: Lane + Real>(got: T, reference: Reference) -> f64 {
     let Reference { value, exponent } = reference;
     let significand = T::SIGNIFICAND as i32;
     let smallest = -(T::min_positive_value().as_f64().log2() as i32).abs() - significand;
@@ -233,7 +242,7 @@ pub(super) fn ulps<T: Lane + Real>(got: T, reference: Reference) -> f64 {
 }
 
 /// The largest error in ulp on every instruction set this machine has, which must be finite.
-pub(super) fn largest_error<T, F, const N: usize>(
+pub(crate) fn largest_error<T, F, const N: usize>(
     function: F,
     x: &[T],
     reference: impl Fn(T) -> [Reference; N],
@@ -257,7 +266,7 @@ where
 }
 
 /// The values of a function on each instruction set this machine has.
-pub(super) fn on_every_set<T, F, const N: usize>(
+pub(crate) fn on_every_set<T, F, const N: usize>(
     function: F,
     x: &[T],
 ) -> Vec<(InstructionSet, [Vec<T>; N])>
@@ -279,13 +288,13 @@ where
 }
 
 /// Numbers spread evenly over an interval.
-pub(super) fn uniform<T: Real>(from: f64, to: f64, n: usize) -> Vec<T> {
+pub(crate) fn uniform<T: Real>(from: f64, to: f64, n: usize) -> Vec<T> {
     let mut stream = Seed::new(3).stream("uniform");
     (0..n).map(|_| T::of(stream.gen_range(from..to))).collect()
 }
 
 /// Numbers whose logarithms are spread evenly between those of two bounds.
-pub(super) fn log_uniform<T: Real>(from: f64, to: f64, n: usize) -> Vec<T> {
+pub(crate) fn log_uniform<T: Real>(from: f64, to: f64, n: usize) -> Vec<T> {
     let logarithms: Vec<f64> = uniform(from.log2(), to.log2(), n);
     logarithms.iter().map(|&x| T::of(x.exp2())).collect()
 }
@@ -334,6 +343,19 @@ mod tests {
         ] {
             assert_agrees(ln(x), want);
         }
+    }
+
+    #[test]
+    fn the_hyperbolic_tangent_agrees_with_eighty_digits() {
+        for (x, want) in [
+            (0.001, Pair(0.0009999996666668, 1.7800613799166557e-20)),
+            (0.7, Pair(0.6043677771171635, -2.7916180015425346e-17)),
+            (-5.0, Pair(-0.9999092042625951, -2.298523750966507e-17)),
+        ] {
+            assert_agrees(tanh(x), want);
+        }
+        let far = tanh(18.5) - Pair(0.9999999999999998, 5.1383652410150004e-17);
+        assert!(far.0.abs() < 1e-20);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use super::lane::Lane;
 
 /// Elements in a block: enough to fill the widest registers several times over, few enough that
 /// padding a short slice costs little.
-pub(super) const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
 /// A function of one variable with `N` values, on a block at a time.
 ///
 /// The fixed size leaves the compiler no remainder to compute in another way, and the values in
 /// arrays of their own leave it no overlap to fear.
-pub(super) trait Blockwise<T, const N: usize> {
+pub(crate) trait Blockwise<T, const N: usize> {
     /// The values at each element. The function must be `#[inline(always)]`, see [`Task::run`].
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; N];
 

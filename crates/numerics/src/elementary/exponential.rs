@@ -104,7 +104,7 @@ pub(crate) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
     scale(T::one() + excess, shifted)
 }
 
-/// $e^x - 1$ for $0 \le x \le 80$, within about 1.5 ulp.
+/// $e^x - 1$ for $0 \le x \le 80$, to a small relative error.
 #[inline(always)]
 pub(super) fn exponential_minus_one<T: Lane, A: Arithmetic>(x: T) -> T {
     let (excess, shifted) = of_remainder::<T, A>(x, T::zero());

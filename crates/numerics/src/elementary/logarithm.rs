@@ -102,15 +102,14 @@ pub(super) fn logarithm<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
 /// $\ln x$ with the ends of [`ln_in_place`].
 #[inline(always)]
 pub(crate) fn ln<T: Lane, A: Arithmetic>(x: T) -> T {
-    let is_positive = x > T::zero() && x < T::infinity();
     let at_zero = if x == T::zero() {
         T::neg_infinity()
     } else {
         T::nan()
     };
-    let end = if x == T::infinity() { x } else { at_zero };
-    let ln = natural_logarithm::<T, A>(if is_positive { x } else { T::one() });
-    if is_positive { ln } else { end }
+    let ln = natural_logarithm::<T, A>(x);
+    let ln = if x == T::infinity() { x } else { ln };
+    if x > T::zero() { ln } else { at_zero }
 }
 
 /// $\ln x$ for finite $x > 0$, within about an ulp.

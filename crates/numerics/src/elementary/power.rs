@@ -141,6 +141,7 @@ mod tests {
             (inf, [T::zero(), T::zero(), T::one(), inf, inf]),
             (T::of(-2.5), [inf, inf, T::one(), T::zero(), T::zero()]),
             (T::min_value(), [inf, inf, T::one(), T::zero(), T::zero()]),
+            (T::zero(), [T::one(); 5]),
         ] {
             for (set, [y]) in on_every_set(Power::new(p), &x) {
                 assert_eq!(y[..5], want, "{set:?}, {p}");

@@ -51,15 +51,18 @@ impl<T: Lane> Blockwise<T, 2> for SinCos {
     }
 }
 
-/// $\sin x$ and $\cos x$ without branches: a finite angle beyond the largest whose reduction is accurate counts as the
-/// largest with its sign.
+/// $\sin x$ and $\cos x$ without branches.
+///
+/// # Numerics
+/// The numerics of [`sin_cos`], except that a finite angle beyond its bound is replaced by the bound with the same
+/// sign.
 #[inline(always)]
-pub(crate) fn of_bounded<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
+pub(crate) fn bounded_sin_cos<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
     let largest = T::TRIGONOMETRY.largest;
     let angle = x.abs();
-    // The difference is zero, or NaN where `x` is infinite.
+    // The product is zero, or NaN where `x` is infinite.
     let angle = if angle > largest {
-        largest + (x - x)
+        largest + x * T::zero()
     } else {
         angle
     };
