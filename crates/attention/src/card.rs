@@ -225,7 +225,7 @@ pub enum Masks {
 impl Masks {
     fn check(self, mask: &Mask) -> Result<(), Error> {
         let (what, instead) = match self {
-            Self::Lengths | Self::None if mask.is_by_pairs() => (
+            Self::Lengths | Self::None if mask.needs_pairs() => (
                 "a mask by a matrix, a window or packed sequences with this mechanism",
                 "key lengths, and causality where the card has it",
             ),

@@ -53,6 +53,9 @@ pub enum Error {
         /// The mechanism.
         mechanism: &'static str,
     },
+    /// From the engine.
+    #[error(transparent)]
+    Engine(bochner_engine::Error),
     /// From the feature maps.
     #[error(transparent)]
     Kernels(#[from] bochner_kernels::Error),
@@ -66,6 +69,19 @@ pub enum Error {
     #[cfg(feature = "dfdx")]
     #[error(transparent)]
     Nn(bochner_nn::Error),
+}
+
+impl From<bochner_engine::Error> for Error {
+    /// Takes the errors that both crates have over as they are.
+    fn from(error: bochner_engine::Error) -> Self {
+        use bochner_engine::Error as Engine;
+        match error {
+            Engine::Argument(error) => Self::Argument(error),
+            Engine::Unsupported { what, instead } => Self::Unsupported { what, instead },
+            Engine::Mask { what, expected, got } => Self::Mask { what, expected, got },
+            error => Self::Engine(error),
+        }
+    }
 }
 
 #[cfg(feature = "dfdx")]

@@ -1,8 +1,7 @@
 //! Bipolar attention with integers alone: values in fixed point, weights as right shifts.
 
-use crate::engine::TernaryRows;
-use crate::normaliser::gamma;
-use crate::score::{checked_threshold, spike};
+use crate::gamma::gamma;
+use crate::kernels::{checked_threshold, spike};
 use crate::{Error, Mask};
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, s};
@@ -84,7 +83,7 @@ pub fn attend_by_shifts(
     for (what, shape) in [("q", q.shape()), ("k", k.shape()), ("v", v.shape())] {
         argument::not_empty(what, shape)?;
     }
-    mask.validate(batch, heads, queries, keys)?;
+    mask.check([batch, heads, queries, keys])?;
     for (name, x) in [("q", q), ("k", k)] {
         if let Some(&x) = x.iter().find(|x| !(-1..=1).contains(*x)) {
             return Err(argument::out_of_range(name, f64::from(x), "-1, 0 or 1").into());

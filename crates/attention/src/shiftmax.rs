@@ -1,7 +1,7 @@
 //! Shiftmax alone: rows of whole scores to powers of two.
 
 use crate::Error;
-use crate::normaliser::{gamma, levels};
+use crate::gamma::{gamma, levels};
 use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Zip};
 use std::f64::consts::LN_2;

@@ -167,8 +167,8 @@ impl<T: Real> Bias<T> {
         }
     }
 
-    /// Zero gradients, shaped as the numbers; `None` for fixed slopes.
-    pub(crate) fn zero_gradients(&self) -> Option<ArrayD<T>> {
+    /// Returns zero gradients, shaped as the numbers; `None` for fixed slopes.
+    pub fn zero_gradients(&self) -> Option<ArrayD<T>> {
         match &self.0 {
             Numbers::Pairs(values, _) => Some(ArrayD::zeros(IxDyn(values.shape()))),
             Numbers::Table(table, _) => Some(ArrayD::zeros(IxDyn(table.shape()))),

@@ -34,7 +34,7 @@ pub use form::Form;
 pub use kernel::{DotProduct, HeadRows, PairKernel, ParameterGradients, Side, Square, Tile};
 pub use key_weight::KeyWeight;
 pub use linear::squares::{LinearTimeState, linear_time_state};
-pub use mask::Mask;
+pub use mask::{Mask, check_lengths};
 pub use ndarray;
 pub use normaliser::{Block, BlockGradients, Normaliser, Row, Softmax, Sum, Unnormalised};
 pub use position::{PositionCode, Rotary, RotaryPairing};

@@ -80,6 +80,19 @@ pub trait Score: Clone + Debug + Send + Sync + 'static {
         0
     }
 
+    /// Whether the score depends on the positions of the pair. A score that does not lets beams share cached positions.
+    fn uses_positions(&self) -> bool {
+        true
+    }
+
+    /// Checks the settings against the sizes of a call.
+    ///
+    /// # Errors
+    /// Whatever is out of range.
+    fn check(&self, _shape: &Shape) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The score. `parameters` are the learnt numbers of the pair's head.
     ///
     /// For finite arguments it must be finite, or hide the pair: minus infinity from a logit, 0 from a weight.
@@ -134,11 +147,11 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
             argument::shape("parameters of the score", &expected, self.parameters.shape())?;
             argument::finite("parameters of the score", &expected, self.parameters.iter())?;
         }
-        Ok(())
+        self.score.check(shape)
     }
 
     fn uses_positions(&self) -> bool {
-        true
+        self.score.uses_positions()
     }
 
     fn scores(&self, tile: &Tile<T>, raw: &mut [T]) {

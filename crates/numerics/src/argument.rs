@@ -232,6 +232,14 @@ pub fn heads(heads: usize, width: usize) -> Result<(), ArgumentError> {
     in_range(divides, "heads", heads as f64, allowed)
 }
 
+/// Returns the allowed counts of something that is either shared by all or one for each, in words.
+pub fn one_or(all: usize) -> String {
+    match all {
+        1 => "1".to_owned(),
+        _ => format!("1 or {all}"),
+    }
+}
+
 /// Refuses a number that is not finite and above zero.
 ///
 /// # Errors

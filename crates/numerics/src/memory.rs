@@ -96,6 +96,17 @@ pub(crate) fn in_large_pages<T>(vector: Vec<T>) -> Vec<T> {
     vector
 }
 
+/// Keeps the rows of a list that are marked, one mark a row, in their order.
+pub fn keep_marked<U: Copy>(list: &mut Vec<U>, marks: &[bool]) {
+    let width = list.len().checked_div(marks.len()).unwrap_or(0);
+    let mut end = 0;
+    for (from, _) in marks.iter().enumerate().filter(|&(_, &kept)| kept) {
+        list.copy_within(from * width..(from + 1) * width, end);
+        end += width;
+    }
+    list.truncate(end);
+}
+
 /// Where the whole pages of 2 MiB lie among some bytes: memory beside these is not advised upon.
 fn whole_pages(address: usize, bytes: usize) -> Range<usize> {
     const PAGE: usize = 2 << 20;

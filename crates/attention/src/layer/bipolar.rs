@@ -1,7 +1,8 @@
 //! Bipolar attention over steps of time, to be trained.
 
-use crate::attend::{Saved, attend_saving};
-use crate::{Error, Mask, Settings, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+use crate::kernels;
+use crate::{Error, Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+use bochner_engine::{Saved, Wanted, attend, attend_vjp};
 use bochner_nn::{Element, LayerNorm, Linear, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, SpikingNeuron, given, slots};
@@ -9,7 +10,7 @@ use dfdx::dtypes::Dtype;
 use dfdx::nn::{Module, NonMutableModule};
 use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor, TensorFromVec};
-use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, Axis, Ix4, IxDyn};
+use ndarray::{ArrayD, ArrayView4, ArrayViewD, Axis, Ix4, IxDyn};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -217,8 +218,8 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
             spikes(k, self.config.neuron)?,
         ];
         let mask = match self.config.causal {
-            true => mask.of_itself().with_causality(),
-            false => mask.of_itself(),
+            true => mask.for_self_attention().with_causality(),
+            false => mask.for_self_attention(),
         };
         let heads = SpikingHeads {
             heads: self.config.heads,
@@ -292,7 +293,7 @@ impl SpikingHeads {
 
 impl<T: Real> Operation<T> for SpikingHeads {
     /// The heads of each step, and what attention keeps of them.
-    type Saved = Vec<(Array4<T>, Saved<T>)>;
+    type Saved = Vec<Saved<T>>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let [q, k, v] = given(inputs)?;
@@ -311,14 +312,14 @@ impl<T: Real> Operation<T> for SpikingHeads {
         outputs: Vec<Slot<'_, T>>,
     ) -> Result<Self::Saved, BoxError> {
         let [output] = slots(outputs);
-        let settings = Settings::of_spikes(&self.mask);
+        let settings = kernels::spikes(&self.mask);
         let steps = (0..inputs[0].shape()[0]).map(|step| {
             let [q, k, v] = [0, 1, 2].map(|i| self.split(&inputs[i], step));
-            attend_saving(q, k, v, &settings)
+            attend(&settings, q, k, v).map(|(_, saved)| saved)
         });
         let saved = steps.collect::<Result<Vec<_>, _>>()?;
         self.join(
-            saved.iter().map(|(heads, _)| heads.view()).collect(),
+            saved.iter().map(|saved| saved.output().view()).collect(),
             output,
         );
         Ok(saved)
@@ -334,9 +335,11 @@ impl<T: Real> Operation<T> for SpikingHeads {
         if gradients.iter().all(Option::is_none) {
             return Ok(());
         }
-        let steps = saved.iter().enumerate().map(|(step, (heads, saved))| {
-            let streams = [0, 1, 2].map(|i| self.split(&inputs[i], step));
-            saved.vjp(streams, heads.view(), self.split(&cotangents[0], step))
+        let settings = kernels::spikes(&self.mask);
+        let steps = saved.iter().enumerate().map(|(step, saved)| {
+            let [q, k, v] = [0, 1, 2].map(|i| self.split(&inputs[i], step));
+            let cotangent = self.split(&cotangents[0], step);
+            attend_vjp(&settings, saved, q, k, v, cotangent, Wanted::default())
         });
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         let [q, k, v] = slots(gradients);

@@ -2,7 +2,7 @@
 
 use super::config::Layout;
 use super::row_positions::{Alignment, RowPositions, for_each_place};
-use crate::engine::{RowMajor, write_row_major};
+use bochner_numerics::row_major::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
 use crate::{Bias, Error, Mask, Stream, Streams};
 use bochner_engine::PositionCode;

@@ -53,7 +53,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        self.attend_of(x, x, &mask.of_itself(), workspace, output)
+        self.attend_of(x, x, &mask.for_self_attention(), workspace, output)
     }
 
     /// Attention of sequences to others.

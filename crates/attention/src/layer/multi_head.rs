@@ -276,7 +276,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             mechanism: self.mechanism(),
             layout: self.layout,
             code: self.code(),
-            mask: self.layout.mask(mask.of_itself()),
+            mask: self.layout.mask(mask.for_self_attention()),
             pass,
             sequences: 1,
         }
@@ -524,7 +524,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
         let x = array(&x);
-        self.inspected(x.view(), x.view(), &mask.of_itself(), pass)
+        self.inspected(x.view(), x.view(), &mask.for_self_attention(), pass)
     }
 
     fn embed(&self) -> Embed {

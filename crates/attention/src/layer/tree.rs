@@ -1,7 +1,8 @@
 //! Sequences that have branched off each other share what they have in common.
 
 use super::readers::Readers;
-use crate::engine::{Paths, keep_marked};
+use bochner_engine::Paths;
+use bochner_numerics::memory::keep_marked;
 use crate::{Decoder, Error};
 use bochner_numerics::Real;
 

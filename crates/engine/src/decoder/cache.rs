@@ -7,7 +7,7 @@ use crate::mask::HeadMask;
 use crate::normaliser::Row;
 use crate::pairwise::{Head, OutputRows, Packed};
 use crate::{Error, Mask, Raw};
-use bochner_numerics::memory::{overwritten_by, remove_first};
+use bochner_numerics::memory::{keep_marked, overwritten_by, remove_first};
 use bochner_numerics::{Buffer, Mat, Panels, Real, parallel};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -165,17 +165,6 @@ impl<T: Real> PairsCache<T> {
             cache.keep(marks);
         }
     }
-}
-
-/// Keeps the rows of a list that are marked, one mark a row.
-pub(super) fn keep_marked<X: Copy>(list: &mut Vec<X>, marks: &[bool]) {
-    let width = list.len().checked_div(marks.len()).unwrap_or(0);
-    let mut end = 0;
-    for (from, _) in marks.iter().enumerate().filter(|&(_, &kept)| kept) {
-        list.copy_within(from * width..(from + 1) * width, end);
-        end += width;
-    }
-    list.truncate(end);
 }
 
 /// Adds the positions of some heads, which share a cache, that are not padding; with outputs `[n, dv]` of their

@@ -12,7 +12,7 @@ use crate::mask::check_lengths;
 use bochner_numerics::row_major::write_row_major;
 use crate::scan;
 use crate::settings::Kernel;
-use crate::{Error, Form, Mask, Settings, Shape, Workspace};
+use crate::{Error, Mask, Settings, Shape, Workspace};
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use cache::PairsCache;
 use held::Moves;
@@ -37,12 +37,12 @@ pub struct DecoderSize {
 /// size.
 ///
 /// Row by row it gives the output of [`attend`](crate::attend()) for the whole sequence under a causal
-/// mask. The [`Form`] decides what is held of the positions so far:
+/// mask. The [`Form`](crate::Form) decides what is held of the positions so far:
 ///
 /// | form | held of each head of keys | cost of a position |
 /// |---|---|---|
-/// | [`Form::Pairwise`], [`Form::Automatic`], [`Form::Blocked`] | keys or their operands, values: O(T (R + dv)) | O(T (R + dv)) |
-/// | [`Form::LinearTime`] | sums of a constant size: O(R² dv), of m features O(m dv), the state of a scan | the same |
+/// | [`Form::Pairwise`](crate::Form::Pairwise), [`Form::Automatic`](crate::Form::Automatic), [`Form::Blocked`](crate::Form::Blocked) | keys or their operands, values: O(T (R + dv)) | O(T (R + dv)) |
+/// | [`Form::LinearTime`](crate::Form::LinearTime) | sums of a constant size: O(R² dv), of m features O(m dv), the state of a scan | the same |
 ///
 /// The linear-time form exists for squared kernels, features and scans; T is the number of positions so far. Under a
 /// [window](Mask::with_window) the other forms hold the positions that the next one sees, and
@@ -56,7 +56,7 @@ pub struct DecoderSize {
 /// within the last sixteen keys of a row's last block of keys, whose
 /// normaliser it may round differently. In the linear-time form sums are relative to the largest
 /// exponent so far, and raised when a louder key comes; rounding errors are those of
-/// [`Form::LinearTime`], and depend on how the sequence was cut into calls.
+/// [`Form::LinearTime`](crate::Form::LinearTime), and depend on how the sequence was cut into calls.
 /// The result is the same to the bit for any number of threads.
 ///
 /// Memory for keys and values grows by doubling. Otherwise a [`step_into`](Decoder::step_into) of a pairwise kernel

@@ -2,6 +2,7 @@
 
 use super::Mask;
 use crate::Error;
+use bochner_numerics::argument::one_or;
 
 impl Mask {
     /// Checks the mask against the sizes of a call.
@@ -80,16 +81,11 @@ impl Mask {
     }
 }
 
-/// Returns the allowed counts of something that is either shared by all or one for each, in words.
-pub(crate) fn one_or(all: usize) -> String {
-    match all {
-        1 => "1".to_owned(),
-        _ => format!("1 or {all}"),
-    }
-}
-
 /// Checks that there is one length an example, and none beyond the sequence.
-pub(crate) fn check_lengths(
+///
+/// # Errors
+/// [`Error::Mask`].
+pub fn check_lengths(
     what: &'static str,
     lengths: &[usize],
     batch: usize,

@@ -4,7 +4,7 @@ mod check;
 mod pattern;
 mod rows;
 
-pub(crate) use check::{check_lengths, one_or};
+pub use check::check_lengths;
 pub(crate) use pattern::{HeadPattern, Pattern};
 pub(crate) use rows::HeadMask;
 
@@ -54,6 +54,25 @@ pub struct Mask {
 }
 
 impl Mask {
+    /// The causal mask, for callers that need a reference.
+    pub const CAUSAL: &'static Self = &Self::bare(true);
+    /// The mask that hides nothing, for callers that need a reference.
+    pub const NONE: &'static Self = &Self::bare(false);
+
+    const fn bare(causal: bool) -> Self {
+        Self {
+            causal,
+            key_lengths: None,
+            query_lengths: None,
+            matrices: None,
+            pairs: None,
+            prefix: 0,
+            more_of_block: 0,
+            window: None,
+            ends: None,
+        }
+    }
+
     /// Returns the mask that hides nothing.
     pub fn none() -> Self {
         Self::default()
@@ -210,7 +229,7 @@ impl Mask {
     }
 
     /// Whether rows keep keys from another one than the first on.
-    pub(crate) fn has_starts(&self) -> bool {
+    pub fn has_starts(&self) -> bool {
         self.window.is_some() || self.is_packed()
     }
 

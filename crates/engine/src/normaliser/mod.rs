@@ -38,6 +38,11 @@ impl<T: Real> Row<T> {
             is_level: false,
         }
     }
+
+    /// The log-weight of a key that the row's terms are relative to; 0 without weights of keys.
+    pub fn reference(&self) -> f64 {
+        self.reference
+    }
 }
 
 /// A few rows by a block of keys on the way forward.

@@ -12,6 +12,22 @@ use bochner_numerics::{Operations, Real};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Softmax;
 
+impl Softmax {
+    /// [`Normaliser::absorb`] of powers of another base, given its binary logarithm, for normalisers that are a softmax
+    /// up to their last division.
+    pub fn absorb_powers<T: Real>(block: Block<T>, log2_base: T) {
+        let pairs = block.scores.len();
+        record(Operations::multiply_adds(pairs) + Operations::exponentials(pairs));
+        instructions::run(Absorb { block, log2_base });
+    }
+
+    /// [`Normaliser::pull`] of powers of another base, given its binary and its natural logarithm.
+    pub fn pull_powers<T: Real>(block: BlockGradients<T>, log2_base: T, ln_base: T) {
+        record(Operations::exponentials(block.scores.len()));
+        instructions::run(Pull { block, log2_base, ln_base });
+    }
+}
+
 impl<T: Real> Normaliser<T> for Softmax {
     fn kind(&self) -> Kind {
         Kind::Logit
@@ -30,8 +46,7 @@ impl<T: Real> Normaliser<T> for Softmax {
     }
 
     fn absorb(&self, block: Block<T>) {
-        record(Operations::multiply_adds(block.scores.len()) + Operations::exponentials(block.scores.len()));
-        instructions::run(Absorb { block, base: T::LOG2_E() });
+        Self::absorb_powers(block, T::LOG2_E());
     }
 
     fn ln_sum(&self, row: &Row<T>) -> f64 {
@@ -39,16 +54,14 @@ impl<T: Real> Normaliser<T> for Softmax {
     }
 
     fn pull(&self, block: BlockGradients<T>) {
-        record(Operations::exponentials(block.scores.len()));
-        instructions::run(Pull { block, base: T::LOG2_E(), slope: T::one() });
+        Self::pull_powers(block, T::LOG2_E(), T::one());
     }
 }
 
 /// Powers of a base, relative to the running maximum.
-pub(crate) struct Absorb<'a, T> {
-    pub(crate) block: Block<'a, T>,
-    /// The binary logarithm of the base.
-    pub(crate) base: T,
+struct Absorb<'a, T> {
+    block: Block<'a, T>,
+    log2_base: T,
 }
 
 impl<T: Real> Task for Absorb<'_, T> {
@@ -66,7 +79,7 @@ impl<T: Real> Task for Absorb<'_, T> {
                 continue;
             }
             // The difference comes first: it is exact where it decides anything.
-            let weight = |x: T| exp2::<T, A>((x - now) * self.base);
+            let weight = |x: T| exp2::<T, A>((x - now) * self.log2_base);
             *rescale = weight(row.largest);
             row.largest = now;
             row.sum = *rescale * row.sum + map_and_sum(scores, weight);
@@ -75,12 +88,10 @@ impl<T: Real> Task for Absorb<'_, T> {
 }
 
 /// The gradients of weights that are powers of a base.
-pub(crate) struct Pull<'a, T> {
-    pub(crate) block: BlockGradients<'a, T>,
-    /// The binary logarithm of the base.
-    pub(crate) base: T,
-    /// The natural logarithm of the base.
-    pub(crate) slope: T,
+struct Pull<'a, T> {
+    block: BlockGradients<'a, T>,
+    log2_base: T,
+    ln_base: T,
 }
 
 impl<T: Real> Task for Pull<'_, T> {
@@ -91,19 +102,19 @@ impl<T: Real> Task for Pull<'_, T> {
         for (r, ((scores, weights), row)) in all.zip(rows).enumerate() {
             let (inverse, largest) = (bounded(row.sum.recip()), row.largest);
             let delta = deltas[r] / row.total;
-            let weight = |x: T| exp2::<T, A>((x - largest) * self.base) * inverse;
+            let weight = |x: T| exp2::<T, A>((x - largest) * self.log2_base) * inverse;
             match dropout.map(|all| &all[r * keys..][..keys]) {
                 None => {
                     for (x, dp) in scores.iter_mut().zip(weights) {
                         let weight = weight(*x);
-                        *x = weight * (*dp - delta) * self.slope;
+                        *x = weight * (*dp - delta) * self.ln_base;
                         *dp = weight;
                     }
                 }
                 Some(factors) => {
                     for ((x, dp), &factor) in scores.iter_mut().zip(weights).zip(factors) {
                         let weight = weight(*x);
-                        *x = weight * (*dp * factor - delta) * self.slope;
+                        *x = weight * (*dp * factor - delta) * self.ln_base;
                         *dp = weight * factor;
                     }
                 }

@@ -5,7 +5,6 @@
 //! row's own.
 
 use super::scores::{Distribution, Slope};
-use crate::engine::{copy_or, divided};
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
@@ -43,6 +42,11 @@ fn segments<T: Real>(scores: &[T], block: Range<usize>, mut highest: T) -> Vec<S
         }
     }
     segments
+}
+
+/// A copy of numbers divided by a power of two, if that is not one.
+fn divided<T: Real>(x: Mat<T>, power: i32) -> Option<Vec<T>> {
+    (power != 0).then(|| x.data().iter().map(|&x| over_power(x, power)).collect())
 }
 
 fn highest<T: Real>(scores: &[T]) -> T {
@@ -146,8 +150,9 @@ pub(super) fn pull<T: Real>(
     let [log_g, log_v] = [g, values].map(|x| largest(x.data()).as_f64().log2());
     let [power_g, power_v] =
         [(log_g, log_v), (log_v, log_g)].map(|(own, other)| unit::<T>(own, other + room));
-    let divided = divided(values, power_v, buffers);
-    let values = copy_or(&divided, values);
+    let divided = divided(values, power_v);
+    let (rows, width) = values.shape();
+    let values = divided.as_ref().map_or(values, |copy| Mat::new(copy, rows, width));
     let mut all = Vec::new();
     let mut before = T::neg_infinity();
     for first in (0..n).step_by(BLOCK) {

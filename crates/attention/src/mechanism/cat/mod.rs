@@ -6,7 +6,7 @@ mod circular;
 mod conformance;
 mod scores;
 
-use crate::engine::RowMajor;
+use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Error, Mask, Masks, Stream, Support, Symmetry};
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
@@ -173,7 +173,7 @@ impl<'a, T: Real> Call<'a, T> {
         let ([batch, heads, time], width) = (scores.shape(), values.dim().3);
         argument::shape("v", &[batch, heads, time, width], values.shape())?;
         argument::not_empty("v", values.shape())?;
-        inputs.mask.validate(batch, heads, time, time)?;
+        inputs.mask.check([batch, heads, time, time])?;
         Ok(Self {
             scores,
             shape: [batch, heads, time, width],

@@ -3,7 +3,7 @@
 use super::features::running_sums;
 use super::{Primal, PrimalWeights};
 use crate::Error;
-use crate::engine::RowMajor;
+use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Mechanism, Streams};
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl<'a, T: Real> Arguments<'a, T> {
         let (batch, heads, time, width) = q.dim();
         argument::not_empty("q", q.shape())?;
         argument::shape("k", q.shape(), k.shape())?;
-        inputs.mask.validate(batch, heads, time, time)?;
+        inputs.mask.check([batch, heads, time, time])?;
         let buffers = Buffers::default();
         let input = match settings.weights {
             PrimalWeights::Data { .. } => Some(inputs.get::<3>()?[2]),

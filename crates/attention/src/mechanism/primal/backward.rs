@@ -5,7 +5,7 @@ use super::features::{directions, directions_vjp, running_sums_vjp};
 use super::forward::ROWS;
 use super::loss::Slope;
 use super::{PrimalScores, Saved};
-use crate::engine::RowMajor;
+use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Cotangents, Gradients};
 use bochner_numerics::scaling::{bounded, log2_largest, multiplied, over_power, unit};
 use bochner_numerics::{Mat, MatMut, Real, matmul_in, parallel};
