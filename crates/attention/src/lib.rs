@@ -116,7 +116,6 @@ mod magnitude;
 mod mask;
 mod mechanism;
 mod normaliser;
-mod released;
 mod score;
 mod settings;
 mod shiftmax;

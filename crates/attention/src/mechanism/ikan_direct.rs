@@ -1,7 +1,10 @@
 //! IKAN-direct: the spectral points are parameters.
 
 use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
-use super::{Inspection, Mechanism, Pass, Streams, Variant, is_default};
+use super::{
+    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant, is_default,
+    of_pass,
+};
 use crate::error::Error;
 use crate::score::PointsGradients;
 use crate::{Card, Draws, Form, Settings, Support};
@@ -12,6 +15,8 @@ use bochner_spectral::{
 use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
+
+const NAME: &str = "ikan-direct";
 
 /// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
@@ -89,7 +94,7 @@ impl IkanDirect {
 impl<T: Real> Mechanism<T> for IkanDirect {
     fn card(&self) -> Card {
         let card = Card {
-            name: "ikan-direct",
+            name: NAME,
             title: "a squared kernel whose spectral points are parameters",
             draws: match self.preset {
                 Preset::Paper => Draws::Nothing,
@@ -120,12 +125,31 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 
     fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
-        self.squared().settings(inputs.mask, &points, pass)
+        self.squared().settings(inputs, &points, pass)
     }
 
     fn pull_points(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
         let sets = self.squared().along_points(points);
         sets.into_iter().flatten().collect()
+    }
+
+    fn backward(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let of = inputs.fingerprint(flat, pass).with_settings(self);
+        let saved = forward.saved(of, NAME)?;
+        let (output, cotangent) = (forward.output.view(), cotangent.output);
+        let g = (self.squared()).attend_vjp(inputs, pass, saved, output, cotangent)?;
+        Ok(Gradients {
+            streams: vec![g.q, g.k, g.v],
+            parameters: self.pull_points(g.points),
+            bias: g.bias,
+        })
     }
 
     fn with_points(&self, points: usize) -> Result<Variant, Error> {
@@ -144,7 +168,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         flat: &[T],
         pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
-        let weights = inputs.weights(&self.settings(inputs, flat, pass)?)?;
+        let weights = inputs.weights(&of_pass(self, inputs, flat, pass)?)?;
         Ok(Inspection {
             points: Some(shown(&self.frequencies(inputs, flat)?)),
             ..Inspection::of(weights)

@@ -202,7 +202,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Forward<T>, Error> {
-        let (output, saved) = inputs.attend(&self.settings(inputs, parameters, pass)?)?;
+        let (output, saved) = inputs.attend(&of_pass(self, inputs, parameters, pass)?)?;
         let of = inputs.fingerprint(parameters, pass).with_settings(self);
         Ok(Forward::unpenalised(of, output, saved))
     }
@@ -267,7 +267,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ) -> Result<Inspection<T>, Error> {
         let weights = self.card().weights;
         weights.required("a look at the weights of this mechanism")?;
-        let settings = self.settings(inputs, parameters, pass)?;
+        let settings = of_pass(self, inputs, parameters, pass)?;
         Ok(Inspection::of(inputs.weights(&settings)?))
     }
 
@@ -278,25 +278,22 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// depend on their number at most.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for an average over several draws, and for a mechanism that is not
-    /// attention by some settings; otherwise as the forward pass.
+    /// [`Error::Unsupported`] for an average over several draws, for dropout on magnitudes, and for a mechanism that is
+    /// not attention by some settings; otherwise as the forward pass.
     fn settings(
         &self,
         inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
-        self.validate()?;
-        let card = self.card();
-        if card.streams != Card::PAIRWISE.streams {
-            return Err(NO_SETTINGS);
+        let settings = of_pass(self, inputs, parameters, pass)?;
+        if inputs.bias.is_none() && settings.bias.is_some() {
+            return Err(Error::Unsupported {
+                what: "decoding, or attention without a backward pass, with dropout on magnitudes",
+                instead: "an evaluation, or the preset of the paper",
+            });
         }
-        card.admit(inputs)?;
-        card.admit_pass(pass)?;
-        let specs = self.parameters(inputs.size());
-        let count = specs.iter().map(ParameterSpec::count).sum();
-        argument::shape("parameters", &[count], &[parameters.len()])?;
-        inputs.complete(self.kernel(inputs, parameters, pass)?, pass)
+        Ok(settings)
     }
 
     /// Causal attention to sequences that grow, row by row that of [`Mechanism::forward`] to the
@@ -324,6 +321,26 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let form = settings.decoding_form(form);
         Decoder::new(&Settings { form, ..settings }, size)
     }
+}
+
+/// The settings of a pass, checked, with its mask, bias and dropout.
+fn of_pass<T: Real>(
+    mechanism: &(impl Mechanism<T> + ?Sized),
+    inputs: &Streams<T>,
+    parameters: &[T],
+    pass: &Pass,
+) -> Result<Settings<T>, Error> {
+    mechanism.validate()?;
+    let card = mechanism.card();
+    if card.streams != Card::PAIRWISE.streams {
+        return Err(NO_SETTINGS);
+    }
+    card.admit(inputs)?;
+    card.admit_pass(pass)?;
+    let specs = mechanism.parameters(inputs.size());
+    let count = specs.iter().map(ParameterSpec::count).sum();
+    argument::shape("parameters", &[count], &[parameters.len()])?;
+    inputs.complete(mechanism.kernel(inputs, parameters, pass)?, pass)
 }
 
 /// How a mechanism decodes. A [`Form`] converts into this, with a causal mask and without a window or a bias.

@@ -169,7 +169,7 @@ impl<T: Real> Streams<'_, T> {
     ) -> Result<Settings<T>, Error> {
         Ok(Settings {
             mask: self.mask.clone(),
-            bias: self.bias.cloned(),
+            bias: self.bias.cloned().or(settings.bias),
             dropout: pass.weight_dropout()?,
             ..settings
         })

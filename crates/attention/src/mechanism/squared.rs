@@ -1,16 +1,18 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
+use crate::attend::{AttentionGradients, Saved};
+use crate::engine::shared_heads;
 use crate::error::{self, Error};
 use crate::form;
-use crate::mechanism::Pass;
-use crate::released::Released;
+use crate::mechanism::{Pass, Streams};
 use crate::score::{PointsGradients, Squared};
-use crate::{Card, Cost, Form, Magnitude, Mask, Settings, Support};
+use crate::{Bias, Card, Cost, Form, Magnitude, Settings, Support};
+use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::scaling::multiplied;
-use bochner_numerics::{Real, argument};
+use bochner_numerics::{DropoutMask, Real, argument};
 use bochner_spectral::Preset;
-use ndarray::Array4;
+use ndarray::{Array3, Array4, ArrayView4, Ix4};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
@@ -80,33 +82,112 @@ impl SquaredKernel {
     /// The settings of attention by these points in a pass, without its dropout on the weights.
     pub(super) fn settings<T: Real>(
         &self,
-        mask: &Mask,
+        inputs: &Streams<T>,
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let (sets, floor, p) = (Arc::clone(points), self.floor, self.p);
-        let kernel = Squared { sets, floor };
-        let dropped = || pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout");
-        let (on_magnitudes, magnitude) = match self.preset {
-            Preset::Paper => (None, Magnitude::Norm { p }),
-            Preset::Released => (dropped()?, Magnitude::Released { p }),
+        let bias = self.bias(inputs, pass)?;
+        let magnitude = match self.preset {
+            Preset::Paper => Magnitude::Norm { p },
+            Preset::Released if bias.is_some() => Magnitude::None,
+            Preset::Released => Magnitude::Released { p },
         };
-        let settings = match on_magnitudes {
-            Some(on_magnitudes) => {
-                let kernel = Released {
-                    kernel,
-                    p,
-                    on_magnitudes,
-                };
-                Settings::by(kernel, mask)
+        Ok(Settings {
+            magnitude,
+            bias,
+            form: self.form,
+            ..Settings::of(Squared { sets, floor }, inputs.mask)
+        })
+    }
+
+    /// The vector-Jacobian product of attention by [`SquaredKernel::settings`].
+    pub(super) fn attend_vjp<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        pass: &Pass,
+        saved: &Saved<T>,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> Result<AttentionGradients<T>, Error> {
+        let (Some(bias), Some(dropped)) = (self.bias(inputs, pass)?, Self::dropped(pass)?) else {
+            return inputs.attend_vjp(saved, output, cotangent);
+        };
+        let biased = inputs.with_mask(inputs.mask).with_bias(&bias);
+        let mut g = biased.attend_vjp(saved, output, cotangent)?;
+        let [q, k, _] = inputs.get()?;
+        let shape = [q.dim(), k.dim()].map(|(batch, heads, time, _)| (batch, heads, time));
+        let [mut of_queries, mut of_keys] = shape.map(Array3::<f64>::zeros);
+        let along = g.bias.take().expect("a bias with a gradient");
+        let along = along.into_dimensionality::<Ix4>().expect("of pairs");
+        for (index, ((b, m, i, j), along)) in along.indexed_iter().enumerate() {
+            let along = dropped.factor::<f64>(index as u64) * along.as_f64();
+            of_queries[[b, m, i]] += along;
+            of_keys[[b, m * shape[1].1 / shape[0].1, j]] += along;
+        }
+        self.pull_magnitudes(q, &of_queries, &mut g.q);
+        self.pull_magnitudes(k, &of_keys, &mut g.k);
+        Ok(g)
+    }
+
+    /// The released code's magnitudes in training, where dropout falls on the sum of a query's and a key's: the exponents
+    /// $\delta_{ij} (m_i + m_j)$ belong to pairs.
+    fn bias<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Option<Bias<T>>, Error> {
+        let dropped = match self.preset {
+            Preset::Paper => None,
+            Preset::Released => Self::dropped(pass)?,
+        };
+        let Some(dropped) = dropped else {
+            return Ok(None);
+        };
+        let [q, k, _] = inputs.get()?;
+        let ((batch, heads, queries, width), (_, key_heads, keys, _)) = (q.dim(), k.dim());
+        shared_heads(key_heads, heads)?;
+        argument::shape("k", &[batch, key_heads, keys, width], k.shape())?;
+        inputs.mask.validate(batch, heads, queries, keys)?;
+        let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
+        let largest = T::max_value().as_f64() / 4.0;
+        let mut values = Array4::zeros((batch, heads, queries, keys));
+        for (index, ((b, m, i, j), value)) in values.indexed_iter_mut().enumerate() {
+            let factor: f64 = dropped.factor(index as u64);
+            // What is dropped or masked is zero, whatever it was.
+            if factor > 0.0 && inputs.mask.keeps([b, m, i, j], [queries, keys]) {
+                let sum = of_queries[[b, m, i]] + of_keys[[b, m * key_heads / heads, j]];
+                *value = T::of((factor * sum).min(largest));
             }
-            None => Settings {
-                magnitude,
-                ..Settings::of(kernel, mask)
-            },
-        };
-        let form = self.form;
-        Ok(Settings { form, ..settings })
+        }
+        Ok(Some(Bias::fixed(values.view())?.with_gradient()))
+    }
+
+    /// $\delta$ of the pairs.
+    fn dropped(pass: &Pass) -> Result<Option<DropoutMask>, Error> {
+        pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")
+    }
+
+    /// $m$ of each row.
+    fn magnitudes<T: Real>(&self, x: ArrayView4<T>) -> Array3<f64> {
+        let (batch, heads, time, width) = x.dim();
+        let divisor = Magnitude::Released { p: self.p }.divisor(width);
+        let x = x.as_standard_layout();
+        let norms = SquaredNorms::new(x.as_slice().expect("row-major"), width, self.p);
+        let magnitudes = norms
+            .logarithms()
+            .into_iter()
+            .map(|log| log.exp() / divisor);
+        Array3::from_shape_vec((batch, heads, time), magnitudes.collect()).expect("one a row")
+    }
+
+    /// Adds the gradient along rows, given that along their magnitudes.
+    fn pull_magnitudes<T: Real>(&self, x: ArrayView4<T>, along: &Array3<f64>, sum: &mut Array4<T>) {
+        let width = x.dim().3;
+        let divisor = Magnitude::Released { p: self.p }.divisor(width);
+        let x = x.as_standard_layout();
+        let x = x.as_slice().expect("row-major");
+        let along: Vec<f64> = along.iter().map(|g| g / divisor).collect();
+        let pulled = SquaredNorms::new(x, width, self.p).pull_back(x, &along);
+        for (sum, more) in sum.iter_mut().zip(pulled) {
+            *sum = multiplied(sum.as_f64() + more, 0);
+        }
     }
 }
 

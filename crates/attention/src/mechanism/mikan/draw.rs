@@ -68,7 +68,7 @@ impl Mikan {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let points = self.frequencies(drawn);
-        let settings = self.squared().settings(inputs.mask, &points, pass)?;
+        let settings = self.squared().settings(inputs, &points, pass)?;
         inputs.complete(settings, pass)
     }
 

@@ -211,7 +211,8 @@ impl Mikan {
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let output = forward.output.view();
-        let attention = inputs.attend_vjp(attention, output, cotangent.output)?;
+        let attention =
+            (self.squared()).attend_vjp(inputs, pass, attention, output, cotangent.output)?;
         let cotangent = DrawnCotangents {
             points: self.squared().along_points(attention.points),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
@@ -333,7 +334,7 @@ impl<T: Real> Mechanism<T> for Mikan {
 
     fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        (self.squared()).settings(inputs.mask, &self.frequencies(&drawn), pass)
+        (self.squared()).settings(inputs, &self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.
