@@ -103,9 +103,8 @@ pub(crate) fn scale(value: f64) -> Result<(), ArgumentError> {
     in_range(holds, "scale", value, "from 1e-30 to 1e30")
 }
 
-/// Refuses a period after which no kernel can repeat itself: distances are measured in its power of
-/// two, which has to be a number in single precision as well.
+/// Refuses a period that single precision cannot tell distances apart by.
 pub(crate) fn period(value: f64) -> Result<(), ArgumentError> {
-    let holds = (1e-30..=1e30).contains(&value);
-    in_range(holds, "period", value, "from 1e-30 to 1e30")
+    let holds = (1e-6..=1e6).contains(&value);
+    in_range(holds, "period", value, "from 1e-6 to 1e6")
 }

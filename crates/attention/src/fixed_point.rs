@@ -1,11 +1,10 @@
 //! Bipolar attention with integers alone: values in fixed point, weights as right shifts.
 
-use crate::gamma::gamma;
+use crate::gamma::{gamma, levels};
 use crate::kernels::{checked_threshold, spike};
 use crate::{Error, Mask};
-use bochner_numerics::{Buffers, Real, argument, parallel};
-use ndarray::{Array4, ArrayView4, s};
-use std::ops::Range;
+use bochner_numerics::{Real, argument, parallel};
+use ndarray::{Array4, ArrayView2, ArrayView4, s};
 
 /// The bits behind the point of a value in fixed point.
 pub const FRACTION_BITS: u32 = 12;
@@ -90,96 +89,48 @@ pub fn attend_by_shifts(
         }
     }
     let mut output = Array4::zeros((batch, heads, queries, value_width));
-    let (slab, words) = (queries * value_width, Buffers::default());
     let all = output.as_slice_mut().expect("row-major");
-    parallel::for_each_chunk(all, slab, |h, output| {
-        let at = s![h / heads, h % heads, .., ..];
-        let values = v.slice(at);
-        let values = values.as_standard_layout();
-        let bits = |x: ArrayView4<i8>| {
-            let x = x.slice(at);
-            let x = x.as_standard_layout();
-            TernaryRows::new(&words, x.as_slice().expect("row-major"), width)
-        };
+    parallel::for_each_chunk(all, queries * value_width, |h, output| {
+        let (b, m) = (h / heads, h % heads);
         let head = Head {
-            queries: bits(q),
-            keys: bits(k),
-            values: values.as_slice().expect("row-major"),
-            width: value_width,
+            queries: q.slice(s![b, m, .., ..]),
+            keys: k.slice(s![b, m, .., ..]),
+            values: v.slice(s![b, m, .., ..]),
         };
-        let mut scratch = Scratch::new(width, keys, value_width);
         for (i, output) in output.chunks_exact_mut(value_width).enumerate() {
-            let range = mask.row_range(h / heads, i, queries, keys);
-            let matrix = mask.matrix_row(h / heads, h % heads, i);
-            head.attend(i, range, matrix, &mut scratch, output);
+            head.attend(i, mask.kept_keys_of([b, m, i], [queries, keys]), output);
         }
     });
     Ok(output)
 }
 
-/// One head of one example.
+/// One head.
 struct Head<'a> {
-    queries: TernaryRows,
-    keys: TernaryRows,
-    values: &'a [i32],
-    width: usize,
-}
-
-/// Room for one row.
-struct Scratch {
-    /// The scores of the keys in its range.
-    scores: Vec<i32>,
-    /// How many kept keys have each score, from -d to d.
-    counts: Vec<u64>,
-    sums: Vec<i64>,
-}
-
-impl Scratch {
-    fn new(width: usize, keys: usize, value_width: usize) -> Self {
-        Self {
-            scores: vec![0; keys],
-            counts: vec![0; 2 * width + 1],
-            sums: vec![0; value_width],
-        }
-    }
+    queries: ArrayView2<'a, i8>,
+    keys: ArrayView2<'a, i8>,
+    values: ArrayView2<'a, i32>,
 }
 
 impl Head<'_> {
-    /// Writes the output of one query, which keeps the keys of a range that its row of a matrix keeps.
-    fn attend(
-        &self,
-        i: usize,
-        range: Range<usize>,
-        matrix: Option<&[bool]>,
-        scratch: &mut Scratch,
-        output: &mut [i32],
-    ) {
-        let Scratch {
-            scores,
-            counts,
-            sums,
-        } = scratch;
-        let (scores, lowest) = (&mut scores[..range.len()], -((counts.len() / 2) as i32));
-        (self.queries).products(i..i + 1, &self.keys, range.clone(), |x| x, scores);
-        let kept = || {
-            let all = range.clone().zip(scores.iter().copied());
-            all.filter(|&(j, _)| matrix.is_none_or(|row| row[j]))
+    /// Writes the output of one query, which keeps some keys.
+    fn attend(&self, i: usize, kept: impl Iterator<Item = usize>, output: &mut [i32]) {
+        let query = self.queries.row(i);
+        let score = |j: usize| {
+            let pairs = query.iter().zip(self.keys.row(j));
+            pairs.map(|(&q, &k)| i64::from(q * k)).sum::<i64>()
         };
-        counts.fill(0);
-        kept().for_each(|(_, score)| counts[(score - lowest) as usize] += 1);
-        let levels = (i64::from(lowest)..).zip(counts.iter().copied());
-        let Some(gamma) = gamma(levels.filter(|&(_, count)| count > 0)) else {
+        let scores: Vec<(usize, i64)> = kept.map(|j| (j, score(j))).collect();
+        let Some(gamma) = gamma(levels(scores.iter().map(|&(_, score)| score))) else {
             return;
         };
-        sums.fill(0);
-        for (j, score) in kept() {
+        let mut sums = vec![0_i64; output.len()];
+        for (j, score) in scores {
             // A shift by 31 leaves the sign alone, and so does a longer one.
-            let shift = (gamma - i64::from(score)).min(31);
-            let values = &self.values[j * self.width..][..self.width];
-            let pairs = sums.iter_mut().zip(values);
+            let shift = (gamma - score).min(31);
+            let pairs = sums.iter_mut().zip(self.values.row(j));
             pairs.for_each(|(sum, &value)| *sum += i64::from(value >> shift));
         }
-        for (output, &sum) in output.iter_mut().zip(&*sums) {
+        for (output, sum) in output.iter_mut().zip(sums) {
             *output = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
         }
     }

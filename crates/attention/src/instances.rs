@@ -1,38 +1,12 @@
-//! Attention for `f32` and `f64`, compiled with this crate.
+//! Mechanisms for `f32` and `f64`, compiled with this crate.
 //!
 //! Where the profile's `opt-level` is below 2, a program uses what the crates below it have compiled of a generic
-//! function. So the engine, whose compilation takes longer than everything else, is compiled once rather than
-//! once for each program of tests and each crate above. A release build shares nothing, and leaves this out.
+//! function. So the mechanisms are compiled once rather than once for each program of tests and each crate above. A
+//! release build shares nothing, and leaves this out.
 
-use crate::{Decoder, Error, Mechanism, Settings, Variant, Workspace, attend_into};
-use bochner_numerics::Real;
-use ndarray::{ArrayView4, ArrayViewMut4};
-
-type Input<'a, T> = ArrayView4<'a, T>;
-type Output<'a, T> = ArrayViewMut4<'a, T>;
-
-/// Functions that between them use all of the engine: whoever compiles these compiles it.
-#[expect(dead_code, reason = "not to be called, only compiled")]
-struct Instances<T: Real> {
-    mechanism: fn(&Variant) -> &dyn Mechanism<T>,
-    attend: Attend<T>,
-    decode: Decode<T>,
-}
-
-type Attend<T> =
-    fn(Input<T>, Input<T>, Input<T>, &Settings<T>, &Workspace<T>, Output<T>) -> Outcome;
-type Decode<T> = fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, Output<T>) -> Outcome;
-type Outcome = Result<(), Error>;
-
-impl<T: Real> Instances<T> {
-    const ALL: Self = Self {
-        mechanism: Variant::mechanism,
-        attend: attend_into,
-        decode: Decoder::step_into,
-    };
-}
+use crate::{Mechanism, Variant};
 
 #[used]
-static SINGLE: Instances<f32> = Instances::ALL;
+static SINGLE: fn(&Variant) -> &dyn Mechanism<f32> = Variant::mechanism;
 #[used]
-static DOUBLE: Instances<f64> = Instances::ALL;
+static DOUBLE: fn(&Variant) -> &dyn Mechanism<f64> = Variant::mechanism;

@@ -1,7 +1,7 @@
 //! Attention from queries that are parameters.
 
-use crate::attend::{Saved, attend_saving, weights};
 use crate::{Error, Mask, Settings};
+use bochner_engine::{DotProduct, Output, Saved, Wanted, attend, attend_vjp, weights};
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 use serde::{Deserialize, Serialize};
@@ -48,12 +48,13 @@ pub enum QueryScale {
 
 /// The output of [`LearnableQuery::attend`].
 #[derive(Debug)]
-pub struct Pooled<'a, T> {
+pub struct Pooled<'a, T: Real> {
     /// The attended values, `[B, M, n, dv]`.
-    pub output: Array4<T>,
+    pub output: Output<T>,
     queries: Array4<T>,
     k: ArrayView4<'a, T>,
     v: ArrayView4<'a, T>,
+    settings: Settings<T>,
     saved: Saved<T>,
 }
 
@@ -84,14 +85,8 @@ impl LearnableQuery {
         mask: &Mask,
     ) -> Result<Pooled<'a, T>, Error> {
         let (queries, settings) = self.of_examples(queries, k.dim().0, mask);
-        let (output, saved) = attend_saving(queries.view(), k, v, &settings)?;
-        Ok(Pooled {
-            output,
-            queries,
-            k,
-            v,
-            saved,
-        })
+        let (output, saved) = attend(&settings, queries.view(), k, v)?;
+        Ok(Pooled { output, queries, settings, k, v, saved })
     }
 
     /// The weights, `[B, M, n, T]`.
@@ -105,7 +100,7 @@ impl LearnableQuery {
         mask: &Mask,
     ) -> Result<Array4<T>, Error> {
         let (queries, settings) = self.of_examples(queries, k.dim().0, mask);
-        weights(queries.view(), k, &settings)
+        Ok(weights(&settings, queries.view(), k)?)
     }
 
     /// The queries of each example, and how they attend.
@@ -117,10 +112,11 @@ impl LearnableQuery {
     ) -> (Array4<T>, Settings<T>) {
         let (heads, count, width) = queries.dim();
         let queries = queries.broadcast((batch, heads, count, width));
-        let settings = match self.scale {
-            QueryScale::None => Settings::scaled_softmax(1.0, mask),
-            QueryScale::InverseSqrt => Settings::softmax(mask),
+        let scale = match self.scale {
+            QueryScale::None => Some(1.0),
+            QueryScale::InverseSqrt => None,
         };
+        let settings = Settings::pairs(DotProduct { scale }, mask);
         (queries.expect("an axis more").to_owned(), settings)
     }
 }
@@ -131,8 +127,8 @@ impl<T: Real> Pooled<'_, T> {
     /// # Errors
     /// [`Error::Argument`] if the cotangent does not fit.
     pub fn vjp(&self, cotangent: ArrayView4<T>) -> Result<PooledGradients<T>, Error> {
-        let arrays = [self.queries.view(), self.k, self.v];
-        let g = self.saved.vjp(arrays, self.output.view(), cotangent)?;
+        let (queries, wanted) = (self.queries.view(), Wanted::default());
+        let g = attend_vjp(&self.settings, &self.saved, queries, self.k, self.v, cotangent, wanted)?;
         Ok(PooledGradients {
             queries: g.q.sum_axis(Axis(0)),
             k: g.k,

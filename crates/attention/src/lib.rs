@@ -94,40 +94,29 @@
 //! | [`TimeInput`] | time stamps as a part of a layer's input |
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
-mod attend;
-mod bias;
-mod blocks;
 mod card;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod decoder;
-mod engine;
 mod error;
 mod fixed_point;
-mod form;
+mod gamma;
 mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 #[cfg(feature = "dfdx")]
 mod layer;
+pub mod kernels;
 mod learnable_query;
-mod linear_time_state;
 mod magnitude;
-mod mask;
 mod mechanism;
-mod normaliser;
-mod score;
-mod settings;
 mod shiftmax;
 mod time_input;
-mod workspace;
 
-pub use attend::{
-    Attended, AttentionGradients, attend, attend_into, attend_vjp, attend_with_weights, weights,
+pub use bochner_engine as engine;
+pub use bochner_engine::{
+    Bias, Blocks, Decoder, DecoderSize, Form, Mask, PositionCode, Rotary, RotaryPairing, Settings,
+    Workspace, attend, attend_into, attend_vjp, weights,
 };
-pub use bias::{Bias, alibi_slopes};
-pub use blocks::Blocks;
-pub use bochner_engine::{PositionCode, Rotary, RotaryPairing};
 pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 #[cfg(feature = "dfdx")]
 pub use bochner_nn::prelude;
@@ -135,13 +124,10 @@ pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
 };
 pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetry};
-pub use decoder::{Decoder, DecoderSize};
 #[cfg(feature = "dfdx")]
 pub use dfdx;
-pub use engine::Trained;
 pub use error::Error;
 pub use fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
-pub use form::Form;
 pub use grid::{fold, unfold};
 #[cfg(feature = "dfdx")]
 pub use layer::{
@@ -149,10 +135,9 @@ pub use layer::{
     MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation,
     PackedMultiHead, PositionBias, Projection, SavedHeads, StaticConfig,
 };
+pub use kernels::{Points, PointsGradients, Trained};
 pub use learnable_query::{LearnableQuery, Pooled, PooledGradients, QueryScale};
-pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
-pub use mask::Mask;
 pub use mechanism::{
     Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
     IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer, Primal,
@@ -161,8 +146,5 @@ pub use mechanism::{
 };
 pub use ndarray;
 pub use rand;
-pub use score::{Points, PointsGradients};
-pub use settings::{AttentionKernel, Settings};
 pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};
 pub use time_input::{TimeBasis, TimeInput};
-pub use workspace::Workspace;

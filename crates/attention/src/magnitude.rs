@@ -1,7 +1,10 @@
 //! The magnitude: how loud a key is.
 
 use crate::Error;
+use bochner_engine::{HeadRows, KeyWeight};
 use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::operations::record;
+use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -38,6 +41,47 @@ impl Magnitude {
             _ => divisor(width),
         }
     }
+}
+
+/// A log-weight $m_j$ of each key.
+///
+/// Where a magnitude is beyond 1e100, its logarithm decides between keys: any difference that double precision can tell
+/// there leaves one of two keys without weight.
+impl<T: Real> KeyWeight<T> for Magnitude {
+    fn check(&self) -> Result<(), bochner_engine::Error> {
+        Ok(self.p().map_or(Ok(()), |p| argument::positive("p", p))?)
+    }
+
+    fn log_weights(&self, keys: HeadRows<T>, out: &mut Vec<f64>) {
+        let (rows, width) = keys.x.shape();
+        let Some(p) = self.p() else {
+            return out.resize(out.len() + rows, 0.0);
+        };
+        record(SquaredNorms::cost(p, keys.x.data().len()));
+        let log_divisor = self.divisor(width).ln();
+        let logarithms = SquaredNorms::new(keys.x.data(), width, p).logarithms();
+        out.extend(logarithms.into_iter().map(|log| bounded_exponential(log - log_divisor)));
+    }
+
+    fn pull(&self, keys: HeadRows<T>, cotangents: &[T], out: &mut [T]) {
+        let Some(p) = self.p() else {
+            return;
+        };
+        let width = keys.x.shape().1;
+        let divisor = self.divisor(width);
+        let cotangents: Vec<f64> = cotangents.iter().map(|c| c.as_f64() / divisor).collect();
+        let along = SquaredNorms::new(keys.x.data(), width, p).pull_back(keys.x.data(), &cotangents);
+        for (sum, more) in out.iter_mut().zip(along) {
+            *sum = multiplied(sum.as_f64() + more, 0);
+        }
+    }
+}
+
+/// $e^x$ up to 1e100, and beyond it a number that is finite and grows with x.
+fn bounded_exponential(x: f64) -> f64 {
+    const LARGE: f64 = 1e100;
+    let excess = x - LARGE.ln();
+    if excess > 0.0 { LARGE * (1.0 + excess) } else { x.exp() }
 }
 
 /// $\log |x|_p^2$ of each row of `x`.

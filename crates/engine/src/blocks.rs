@@ -46,7 +46,10 @@ impl Blocks {
     }
 
     /// Returns the blocks, if they are not empty.
-    pub(crate) fn checked(self) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Argument`].
+    pub fn checked(self) -> Result<Self, Error> {
         argument::at_least_one("queries of a block", self.queries)?;
         argument::at_least_one("keys of a block", self.keys)?;
         Ok(self)

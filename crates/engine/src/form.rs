@@ -2,7 +2,7 @@
 
 use crate::settings::Kernel;
 use crate::{Blocks, Error, Settings};
-use bochner_numerics::{Real, argument};
+use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
 
 /// The form in which attention is computed: squared kernels and features have two.
@@ -50,6 +50,15 @@ const LOWEST_FLOOR: f64 = 1e-6;
 
 /// The smallest floor at which it is chosen without being asked for.
 const LOWEST_AUTOMATIC_FLOOR: f64 = 1e-5;
+
+/// Refuses a floor at which the linear-time form is not accurate.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`] below 1e-6.
+pub fn check_floor(floor: f64) -> Result<(), ArgumentError> {
+    let name = "floor of the linear-time form";
+    argument::in_range(floor >= LOWEST_FLOOR, name, floor, "at least 1e-6")
+}
 
 /// The sums of the linear-time form.
 #[derive(Clone, Copy, Debug)]
@@ -142,8 +151,7 @@ impl<T: Real> Settings<T> {
             );
         }
         if let LinearForm::Squared { floor, .. } = kernel {
-            let name = "floor of the linear-time form";
-            argument::in_range(floor >= LOWEST_FLOOR, name, floor, "at least 1e-6")?;
+            check_floor(floor)?;
         }
         Ok(kernel)
     }

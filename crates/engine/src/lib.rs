@@ -8,6 +8,8 @@ mod decoder;
 mod error;
 mod features;
 mod form;
+#[cfg(all(debug_assertions, not(test)))]
+mod instances;
 mod kernel;
 mod key_weight;
 mod lanes;
@@ -30,7 +32,7 @@ pub use call::{Paths, over_readers, shared_heads};
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use features::{FeatureForm, FeatureMap};
-pub use form::Form;
+pub use form::{Form, check_floor};
 pub use kernel::{DotProduct, HeadRows, PairKernel, ParameterGradients, Side, Square, Tile};
 pub use key_weight::KeyWeight;
 pub use linear::squares::{LinearTimeState, linear_time_state};

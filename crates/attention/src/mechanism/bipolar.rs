@@ -2,7 +2,7 @@
 
 use super::{CLOSED_FORM, Mechanism, Pass, Streams};
 use crate::error::Error;
-use crate::score::checked_threshold;
+use crate::kernels::{self, checked_threshold};
 use crate::{Card, Rows, Settings};
 use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl<T: Real> Mechanism<T> for Bipolar {
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
-        Ok(Settings::bipolar(
+        Ok(kernels::bipolar(
             self.threshold,
             self.surrogate_width,
             inputs.mask,

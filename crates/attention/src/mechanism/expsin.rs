@@ -2,7 +2,7 @@
 
 use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, period};
-use crate::{Card, Magnitude, Settings};
+use crate::{Card, Magnitude, Settings, kernels};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -48,10 +48,8 @@ impl<T: Real> Mechanism<T> for Expsin {
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
-        Ok(Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..Settings::expsin(self.period, inputs.mask)
-        })
+        let similarity = kernels::expsin(self.period, inputs.mask);
+        Ok(similarity.with_key_weight(Magnitude::Norm { p: 2.0 }))
     }
 }
 

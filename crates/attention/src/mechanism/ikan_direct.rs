@@ -6,7 +6,6 @@ use super::{
     of_pass,
 };
 use crate::error::Error;
-use crate::score::PointsGradients;
 use crate::{Card, Draws, Form, Settings, Support};
 use bochner_numerics::Real;
 use bochner_spectral::{
@@ -128,10 +127,6 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         self.squared().settings(inputs, &points, pass)
     }
 
-    fn pull_points(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
-        let sets = self.squared().along_points(points);
-        sets.into_iter().flatten().collect()
-    }
 
     fn backward(
         &self,
@@ -143,11 +138,12 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     ) -> Result<Gradients<T>, Error> {
         let of = inputs.fingerprint(flat, pass).with_settings(self);
         let saved = forward.saved(of, NAME)?;
-        let (output, cotangent) = (forward.output.view(), cotangent.output);
-        let g = (self.squared()).attend_vjp(inputs, pass, saved, output, cotangent)?;
+        let g = (self.squared()).attend_vjp(inputs, pass, saved, cotangent.output)?;
+        let sizes = [self.points, inputs.size().width];
+        let sets = self.squared().along_points(g.kernel, sizes);
         Ok(Gradients {
             streams: vec![g.q, g.k, g.v],
-            parameters: self.pull_points(g.points),
+            parameters: sets.into_iter().flatten().collect(),
             bias: g.bias,
         })
     }

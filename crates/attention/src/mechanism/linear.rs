@@ -1,7 +1,7 @@
 //! The linear kernel, squared.
 
 use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
-use crate::{Card, Error, Magnitude, Settings};
+use crate::{Card, Error, Magnitude, Settings, kernels};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +32,7 @@ impl<T: Real> Mechanism<T> for Linear {
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
-        Ok(Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..Settings::linear(inputs.mask)
-        })
+        Ok(kernels::linear(inputs.mask).with_key_weight(Magnitude::Norm { p: 2.0 }))
     }
 }
 

@@ -20,11 +20,11 @@ pub use performer::Redraw;
 pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
 pub use shared::SharedMechanism;
 
-use crate::attend::Saved;
-use crate::score::PointsGradients;
+use pass::Attended;
 use crate::{Bias, Card, Cost, Decoder, DecoderSize, Error, Form, Mask, Settings, Support};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
+use ndarray::Array3;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -187,8 +187,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Err(NO_SETTINGS)
     }
 
-    /// The gradients of the parameters, given those of the points of [`Mechanism::kernel`].
-    fn pull_points(&self, _points: Option<PointsGradients<T>>) -> Vec<T> {
+    /// Returns the gradient along the mechanism's own parameters, given that along the kernel's, `[sets, M, n]`.
+    fn pull_kernel(&self, _kernel: Option<Array3<T>>) -> Vec<T> {
         Vec::new()
     }
 
@@ -202,7 +202,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Forward<T>, Error> {
-        let (output, saved) = inputs.attend(&of_pass(self, inputs, parameters, pass)?)?;
+        let (output, saved) = inputs.attend(of_pass(self, inputs, parameters, pass)?)?;
         let of = inputs.fingerprint(parameters, pass).with_settings(self);
         Ok(Forward::unpenalised(of, output, saved))
     }
@@ -222,11 +222,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let of = inputs.fingerprint(parameters, pass).with_settings(self);
-        let saved = forward.saved::<Saved<T>>(of, self.card().name)?;
-        let g = inputs.attend_vjp(saved, forward.output.view(), cotangent.output)?;
+        let saved = forward.saved::<Attended<T>>(of, self.card().name)?;
+        let g = inputs.attend_vjp(saved, cotangent.output, inputs.bias_gradient)?;
         Ok(Gradients {
             streams: vec![g.q, g.k, g.v],
-            parameters: self.pull_points(g.points),
+            parameters: self.pull_kernel(g.kernel),
             bias: g.bias,
         })
     }
@@ -315,11 +315,12 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ) -> Result<Decoder<T>, Error> {
         let Decoding { form, mask, bias } = decoding;
         let mask = mask.clone().with_causality();
-        let none = Streams::none(size.batch, size.into());
+        let DecoderSize { heads, width, .. } = size;
+        let none = Streams::none(size.batch, Size { heads, width });
         let inputs = Streams::unseen(&none, &mask).with_bias(bias);
         let settings = self.settings(&inputs, parameters, pass)?;
         let form = settings.decoding_form(form);
-        Decoder::new(&Settings { form, ..settings }, size)
+        Ok(Decoder::new(&Settings { form, ..settings }, size)?)
     }
 }
 

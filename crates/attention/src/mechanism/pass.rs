@@ -1,8 +1,8 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
 use super::fingerprint::Fingerprint;
-use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
 use crate::{Bias, Card, Error, Mask, Settings, Stream};
+use bochner_engine::{self as engine, Output, Saved, Wanted, attend, attend_vjp, weights};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_ops::Mode;
 use bochner_spectral::Size;
@@ -33,6 +33,8 @@ pub struct Streams<'a, T> {
     pub mask: &'a Mask,
     /// What is added to the logits of pairs, by a mechanism whose [card](crate::Card::bias) says so.
     pub bias: Option<&'a Bias<T>>,
+    /// Whether the backward pass gives the gradient of the bias, which must have numbers of its own.
+    pub bias_gradient: bool,
 }
 
 impl<'a, T> Streams<'a, T> {
@@ -48,6 +50,7 @@ impl<'a, T> Streams<'a, T> {
             arrays,
             mask,
             bias: None,
+            bias_gradient: false,
         }
     }
 
@@ -79,6 +82,15 @@ impl<'a, T> Streams<'a, T> {
     pub fn with_bias(self, bias: impl Into<Option<&'a Bias<T>>>) -> Self {
         Self {
             bias: bias.into(),
+            ..self
+        }
+    }
+
+    /// The same streams, whose backward pass gives the gradient of the bias.
+    #[must_use]
+    pub fn with_bias_gradient(self) -> Self {
+        Self {
+            bias_gradient: self.bias.is_some(),
             ..self
         }
     }
@@ -176,26 +188,29 @@ impl<T: Real> Streams<'_, T> {
     }
 
     /// Attention from the queries to keys and values.
-    pub(super) fn attend(&self, settings: &Settings<T>) -> Result<(Array4<T>, Saved<T>), Error> {
+    pub(super) fn attend(&self, settings: Settings<T>) -> Result<(Output<T>, Attended<T>), Error> {
         let [q, k, v] = self.get()?;
-        attend_saving(q, k, v, settings)
+        let (output, saved) = attend(&settings, q, k, v)?;
+        Ok((output, Attended { settings, saved }))
     }
 
     /// The vector-Jacobian product of [`Streams::attend`].
     pub(super) fn attend_vjp(
         &self,
-        saved: &Saved<T>,
-        output: ArrayView4<T>,
+        attended: &Attended<T>,
         cotangent: ArrayView4<T>,
-    ) -> Result<AttentionGradients<T>, Error> {
-        saved.check(self.mask, self.bias)?;
-        saved.vjp(self.get()?, output, cotangent)
+        wants_bias: bool,
+    ) -> Result<engine::Gradients<T>, Error> {
+        let [q, k, v] = self.get()?;
+        let Attended { settings, saved } = attended;
+        let wanted = Wanted { kernel: true, bias: wants_bias, sink: false };
+        Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
     }
 
     /// The weights of [`Streams::attend`].
     pub(super) fn weights(&self, settings: &Settings<T>) -> Result<Array4<T>, Error> {
         let [q, k, _] = self.get()?;
-        weights(q, k, settings)
+        Ok(weights(settings, q, k)?)
     }
 }
 
@@ -301,7 +316,7 @@ impl Pass {
 #[derive(Debug)]
 pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
-    pub output: Array4<T>,
+    pub output: Output<T>,
     /// What the objective adds for each example, already weighted (for a latent kernel
     /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Array1<T>,
@@ -309,17 +324,23 @@ pub struct Forward<T> {
     saved: Box<dyn Any + Send + Sync>,
 }
 
+/// A forward pass of attention, with the settings that its backward pass needs.
+pub(super) struct Attended<T: Real> {
+    settings: Settings<T>,
+    saved: Saved<T>,
+}
+
 impl<T: Real> Forward<T> {
     /// Output and penalty of what the [fingerprint](Streams::fingerprint) stands for, with whatever the
     /// mechanism wants to see again in its backward pass.
     pub fn new(
         of: Fingerprint,
-        output: Array4<T>,
+        output: impl Into<Output<T>>,
         penalty: Array1<T>,
         saved: impl Any + Send + Sync,
     ) -> Self {
         Self {
-            output,
+            output: output.into(),
             penalty,
             of,
             saved: Box::new(saved),
@@ -327,7 +348,12 @@ impl<T: Real> Forward<T> {
     }
 
     /// A forward pass without a penalty.
-    pub fn unpenalised(of: Fingerprint, output: Array4<T>, saved: impl Any + Send + Sync) -> Self {
+    pub fn unpenalised(
+        of: Fingerprint,
+        output: impl Into<Output<T>>,
+        saved: impl Any + Send + Sync,
+    ) -> Self {
+        let output = output.into();
         let batch = output.dim().0;
         Self::new(of, output, Array1::zeros(batch), saved)
     }

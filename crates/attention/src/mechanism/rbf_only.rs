@@ -1,7 +1,7 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
 use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
-use crate::{Card, Error, Settings};
+use crate::{Card, Error, Settings, kernels};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl<T: Real> Mechanism<T> for RbfOnly {
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
-        Ok(Settings::rbf(inputs.mask))
+        Ok(kernels::rbf(inputs.mask))
     }
 }
 

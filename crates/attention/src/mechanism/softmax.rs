@@ -3,6 +3,7 @@
 use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, scale};
 use crate::{Card, Settings};
+use bochner_engine::DotProduct;
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +40,8 @@ impl<T: Real> Mechanism<T> for Softmax {
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
-        Ok(match self.scale {
-            Some(scale) => Settings::scaled_softmax(scale, inputs.mask),
-            None => Settings::softmax(inputs.mask),
-        })
+        let scale = self.scale;
+        Ok(Settings::pairs(DotProduct { scale }, inputs.mask))
     }
 }
 

@@ -1,13 +1,12 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
-use crate::attend::{AttentionGradients, Saved};
-use crate::engine::shared_heads;
+use super::pass::Attended;
 use crate::error::{self, Error};
-use crate::form;
+use crate::kernels::{Squared, points_gradients};
 use crate::mechanism::{Pass, Streams};
-use crate::score::{PointsGradients, Squared};
 use crate::{Bias, Card, Cost, Form, Magnitude, Settings, Support};
+use bochner_engine::{Gradients, shared_heads};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{DropoutMask, Real, argument};
@@ -57,8 +56,8 @@ impl SquaredKernel {
         argument::positive("p", self.p)?;
         error::floor(self.floor)?;
         match self.form {
-            Form::Blocked(blocks) => blocks.checked().map(drop),
-            Form::LinearTime => form::check_floor(self.floor),
+            Form::Blocked(blocks) => Ok(blocks.checked().map(drop)?),
+            Form::LinearTime => Ok(bochner_engine::check_floor(self.floor)?),
             _ => Ok(()),
         }
     }
@@ -74,8 +73,12 @@ impl SquaredKernel {
     }
 
     /// The gradients of the points as they were before [`SquaredKernel::frequencies`].
-    pub(super) fn along_points<T: Real>(&self, g: Option<PointsGradients<T>>) -> Vec<Array4<T>> {
-        let g = g.expect("a squared kernel has points");
+    pub(super) fn along_points<T: Real>(
+        &self,
+        kernel: Option<Array3<T>>,
+        [points, width]: [usize; 2],
+    ) -> Vec<Array4<T>> {
+        let g = points_gradients(&kernel.expect("a squared kernel has points"), points, width);
         self.frequencies([g.w1].into_iter().chain(g.w2).collect())
     }
 
@@ -88,16 +91,14 @@ impl SquaredKernel {
     ) -> Result<Settings<T>, Error> {
         let (sets, floor, p) = (Arc::clone(points), self.floor, self.p);
         let bias = self.bias(inputs, pass)?;
-        let magnitude = match self.preset {
-            Preset::Paper => Magnitude::Norm { p },
-            Preset::Released if bias.is_some() => Magnitude::None,
-            Preset::Released => Magnitude::Released { p },
-        };
-        Ok(Settings {
-            magnitude,
-            bias,
+        let settings = Settings {
             form: self.form,
-            ..Settings::of(Squared { sets, floor }, inputs.mask)
+            ..Settings::pairs(Squared { sets, floor }, inputs.mask)
+        };
+        Ok(match (self.preset, bias) {
+            (Preset::Paper, _) => settings.with_key_weight(Magnitude::Norm { p }),
+            (Preset::Released, None) => settings.with_key_weight(Magnitude::Released { p }),
+            (Preset::Released, bias) => Settings { bias, ..settings },
         })
     }
 
@@ -106,15 +107,13 @@ impl SquaredKernel {
         &self,
         inputs: &Streams<T>,
         pass: &Pass,
-        saved: &Saved<T>,
-        output: ArrayView4<T>,
+        saved: &Attended<T>,
         cotangent: ArrayView4<T>,
-    ) -> Result<AttentionGradients<T>, Error> {
-        let (Some(bias), Some(dropped)) = (self.bias(inputs, pass)?, Self::dropped(pass)?) else {
-            return inputs.attend_vjp(saved, output, cotangent);
+    ) -> Result<Gradients<T>, Error> {
+        let Some(dropped) = self.dropped_magnitudes(pass)? else {
+            return inputs.attend_vjp(saved, cotangent, inputs.bias_gradient);
         };
-        let biased = inputs.with_mask(inputs.mask).with_bias(&bias);
-        let mut g = biased.attend_vjp(saved, output, cotangent)?;
+        let mut g = inputs.attend_vjp(saved, cotangent, true)?;
         let [q, k, _] = inputs.get()?;
         let shape = [q.dim(), k.dim()].map(|(batch, heads, time, _)| (batch, heads, time));
         let [mut of_queries, mut of_keys] = shape.map(Array3::<f64>::zeros);
@@ -133,18 +132,14 @@ impl SquaredKernel {
     /// The released code's magnitudes in training, where dropout falls on the sum of a query's and a key's: the exponents
     /// $\delta_{ij} (m_i + m_j)$ belong to pairs.
     fn bias<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Option<Bias<T>>, Error> {
-        let dropped = match self.preset {
-            Preset::Paper => None,
-            Preset::Released => Self::dropped(pass)?,
-        };
-        let Some(dropped) = dropped else {
+        let Some(dropped) = self.dropped_magnitudes(pass)? else {
             return Ok(None);
         };
         let [q, k, _] = inputs.get()?;
         let ((batch, heads, queries, width), (_, key_heads, keys, _)) = (q.dim(), k.dim());
         shared_heads(key_heads, heads)?;
         argument::shape("k", &[batch, key_heads, keys, width], k.shape())?;
-        inputs.mask.validate(batch, heads, queries, keys)?;
+        inputs.mask.check([batch, heads, queries, keys])?;
         let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
         let largest = T::max_value().as_f64() / 4.0;
         let mut values = Array4::zeros((batch, heads, queries, keys));
@@ -156,12 +151,15 @@ impl SquaredKernel {
                 *value = T::of((factor * sum).min(largest));
             }
         }
-        Ok(Some(Bias::fixed(values.view())?.with_gradient()))
+        Ok(Some(Bias::fixed(values.view())?))
     }
 
-    /// $\delta$ of the pairs.
-    fn dropped(pass: &Pass) -> Result<Option<DropoutMask>, Error> {
-        pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")
+    /// $\delta$ of the pairs, where magnitudes are dropped.
+    fn dropped_magnitudes(&self, pass: &Pass) -> Result<Option<DropoutMask>, Error> {
+        match self.preset {
+            Preset::Paper => Ok(None),
+            Preset::Released => pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout"),
+        }
     }
 
     /// $m$ of each row.

@@ -2,10 +2,10 @@
 
 use super::{Mikan, ONE_DRAW};
 use crate::Settings;
-use crate::engine::shared_heads;
 use crate::error::Error;
 use crate::mechanism::squared::{Sets, SquaredKernel, shown};
 use crate::mechanism::{Inspection, Mechanism, Pass, Streams};
+use bochner_engine::shared_heads;
 use bochner_numerics::Real;
 use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
 use ndarray::{Array2, Array4, Axis, CowArray, Ix4};
@@ -41,7 +41,7 @@ impl Mikan {
     ) -> Result<Drawn<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let (batch, heads, queries, _) = inputs.q().dim();
-        (inputs.mask).validate(batch, heads, queries, inputs.k().dim().2)?;
+        inputs.mask.check([batch, heads, queries, inputs.k().dim().2])?;
         if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
             return Err(Error::Unsupported {
                 what: "packed sequences with points that are inferred from each sequence",

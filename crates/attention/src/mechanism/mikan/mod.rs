@@ -8,13 +8,13 @@ mod draw;
 use super::is_default;
 use super::squared::takes_bias;
 use super::{ika_ns, ika_s, ikan, squared};
-use crate::attend;
-use crate::engine::over_readers;
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
 use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
+use crate::mechanism::pass::Attended;
+use bochner_engine::over_readers;
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
@@ -154,9 +154,9 @@ pub struct MikanGradients<T> {
     pub eps: Array4<T>,
 }
 
-struct Saved<T> {
+struct Saved<T: Real> {
     drawn: Drawn<T>,
-    attention: attend::Saved<T>,
+    attention: Attended<T>,
 }
 
 impl Mikan {
@@ -172,7 +172,7 @@ impl Mikan {
         eps: Array4<T>,
     ) -> Result<Forward<T>, Error> {
         let drawn = self.draw(inputs, parameters, eps)?;
-        let (output, attention) = inputs.attend(&self.settings_of(&drawn, inputs, pass)?)?;
+        let (output, attention) = inputs.attend(self.settings_of(&drawn, inputs, pass)?)?;
         let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
         if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
             penalty += entropy;
@@ -210,11 +210,10 @@ impl Mikan {
         let Saved { drawn, attention } = forward.saved(of, CARD.name)?;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
-        let output = forward.output.view();
-        let attention =
-            (self.squared()).attend_vjp(inputs, pass, attention, output, cotangent.output)?;
+        let attention = (self.squared()).attend_vjp(inputs, pass, attention, cotangent.output)?;
+        let sizes = [self.points, inputs.size().width];
         let cotangent = DrawnCotangents {
-            points: self.squared().along_points(attention.points),
+            points: self.squared().along_points(attention.kernel, sizes),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
             entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
         };

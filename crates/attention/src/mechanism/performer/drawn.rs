@@ -2,7 +2,7 @@
 
 use super::{Performer, Redraw};
 use crate::mechanism::{Mechanism, Pass, SharedMechanism, Streams, Variant};
-use crate::{Card, Error, Form, Mask, Settings, Trained};
+use crate::{Card, Error, Form, Mask, Settings, Trained, kernels};
 use bochner_kernels::{Lengthscale, RbfConfig, coupled_frequencies};
 use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::Size;
@@ -51,7 +51,7 @@ impl Performer {
         let w = w.mapv(T::of);
         Settings {
             form: self.form,
-            ..Settings::random_features(w.view(), self.features, Trained::No, mask)
+            ..kernels::random_features(w.view(), self.features, Trained::No, mask)
         }
     }
 }
