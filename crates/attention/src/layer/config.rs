@@ -1,9 +1,10 @@
 //! The settings of a layer, and the sizes that follow from them.
 
 use super::PositionBias;
+use super::position_code::admit_code;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
-use bochner_engine::{PositionCode, Rotary};
+use bochner_engine::Rotary;
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
@@ -178,22 +179,6 @@ impl MultiHeadConfig {
         card.admit_mask(&mask)?;
         Ok(layout)
     }
-}
-
-/// Checks that a mechanism compares queries and keys of a width that the code can encode.
-pub(super) fn admit_code<T>(
-    code: &dyn PositionCode<T>,
-    card: &Card,
-    key_width: usize,
-) -> Result<(), Error> {
-    let asked = |stream| card.streams.contains(&stream);
-    if !asked(Stream::Queries) || !asked(Stream::Keys) {
-        return Err(Error::Unsupported {
-            what: "encoding positions into queries and keys with a mechanism that does not ask for these",
-            instead: "a mechanism that compares queries and keys, such as softmax attention, or positions in the input",
-        });
-    }
-    Ok(code.check(key_width)?)
 }
 
 impl Stream {
