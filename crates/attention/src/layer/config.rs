@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
     remote = "Self"
 )]
 pub struct MultiHeadConfig {
-    /// Number of heads; must divide the layer's width, unless the heads have widths of their own.
+    /// Number of heads. Must divide the layer's width, unless keys and values have their own widths.
+    #[doc(alias = "num_heads")]
     pub heads: usize,
     /// The mechanism, with its own settings.
     pub variant: Variant,
@@ -28,16 +29,17 @@ pub struct MultiHeadConfig {
     /// Seed of what is drawn in evaluation (one fixed draw by default), and of
     /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
     pub seed: Seed,
-    /// Width d of each head's queries and keys; `None` for the layer's width divided by the heads.
+    /// Width d of each head's queries and keys. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "key_width")]
     pub key_width: Option<usize>,
-    /// Width dv of each head's values; `None` for the layer's width divided by the heads.
+    /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
-    /// Number of heads of keys and values, each of which as many heads of queries read; `None` for as many
-    /// as there are heads.
+    /// Number of key-value heads (grouped-query attention). Must divide `heads`. Defaults to `heads`.
+    #[doc(alias = "gqa")]
+    #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "key_heads")]
     pub key_heads: Option<usize>,
@@ -47,11 +49,11 @@ pub struct MultiHeadConfig {
     /// Whether every mask is made causal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub causal: bool,
-    /// How many positions before and after its own a query sees at most; [`usize::MAX`] is no bound. A mask's
-    /// own window narrows it.
+    /// Sliding-window attention: the largest number of positions before and after its own that a query attends to;
+    /// [`usize::MAX`] is no bound. A mask's own window narrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<[usize; 2]>,
-    /// What is added to the logits of pairs by their positions.
+    /// Bias of the logits by the positions of query and key.
     #[serde(skip_serializing_if = "is_default")]
     #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
