@@ -80,6 +80,7 @@
 //! | [`AttentionKernel`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
+//! | [`PositionCode`], [`Rotary`] | positions that are encoded into queries and keys |
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
 //! | [`Card`] | what a mechanism is and can do |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`], [`Performer`] | their settings |

@@ -140,6 +140,8 @@ mod score;
 mod settings;
 
 pub use attend::{EdgeAttention, EdgeAttentionGradients, EdgeWeights, attend, attend_vjp, scores};
+#[cfg(feature = "dfdx")]
+pub use bochner_nn::prelude;
 pub use convolution::{convolve, convolve_vjp};
 #[cfg(feature = "dfdx")]
 pub use dfdx;

@@ -20,7 +20,7 @@ pub use dfdx::nn::{
 pub use dfdx::optim::Optimizer;
 pub use dfdx::shapes::{Const, Dim, HasShape, Rank0, Rank1, Rank2, Rank3, Rank4};
 pub use dfdx::tensor::{
-    AsArray, Cpu, Gradients, NoneTape, OnesTensor, OwnedTape, PutTape, SampleTensor, SplitTape,
-    Tape, Tensor, TensorFrom, TensorFromVec, Trace, ZerosTensor,
+    AsArray, Cpu, NoneTape, OnesTensor, OwnedTape, PutTape, SampleTensor, SplitTape, Tape, Tensor,
+    TensorFrom, TensorFromVec, Trace, ZerosTensor,
 };
 pub use dfdx::tensor_ops::{Backward, BroadcastTo, MeanTo, ReshapeTo, SumTo, TryAdd, TryMul};

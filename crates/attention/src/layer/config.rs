@@ -1,9 +1,10 @@
 //! The settings of a layer, and the sizes that follow from them.
 
 use super::PositionBias;
+use super::position_code::admit_code;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
-use bochner_engine::{PositionCode, Rotary};
+use bochner_engine::Rotary;
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
     remote = "Self"
 )]
 pub struct MultiHeadConfig {
-    /// Number of heads; must divide the layer's width, unless the heads have widths of their own.
+    /// Number of heads. Must divide the layer's width, unless keys and values have their own widths.
+    #[doc(alias = "num_heads")]
     pub heads: usize,
     /// The mechanism, with its own settings.
     pub variant: Variant,
@@ -27,16 +29,17 @@ pub struct MultiHeadConfig {
     /// Seed of what is drawn in evaluation (one fixed draw by default), and of
     /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
     pub seed: Seed,
-    /// Width d of each head's queries and keys; `None` for the layer's width divided by the heads.
+    /// Width d of each head's queries and keys. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "key_width")]
     pub key_width: Option<usize>,
-    /// Width dv of each head's values; `None` for the layer's width divided by the heads.
+    /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
-    /// Number of heads of keys and values, each of which as many heads of queries read; `None` for as many
-    /// as there are heads.
+    /// Number of key-value heads (grouped-query attention). Must divide `heads`. Defaults to `heads`.
+    #[doc(alias = "gqa")]
+    #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "key_heads")]
     pub key_heads: Option<usize>,
@@ -46,11 +49,11 @@ pub struct MultiHeadConfig {
     /// Whether every mask is made causal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub causal: bool,
-    /// How many positions before and after its own a query sees at most; [`usize::MAX`] is no bound. A mask's
-    /// own window narrows it.
+    /// Sliding-window attention: the largest number of positions before and after its own that a query attends to;
+    /// [`usize::MAX`] is no bound. A mask's own window narrows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<[usize; 2]>,
-    /// What is added to the logits of pairs by their positions.
+    /// Bias of the logits by the positions of query and key.
     #[serde(skip_serializing_if = "is_default")]
     #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
@@ -178,22 +181,6 @@ impl MultiHeadConfig {
         card.admit_mask(&mask)?;
         Ok(layout)
     }
-}
-
-/// Checks that a mechanism compares queries and keys of a width that the code can encode.
-pub(super) fn admit_code<T>(
-    code: &dyn PositionCode<T>,
-    card: &Card,
-    key_width: usize,
-) -> Result<(), Error> {
-    let asked = |stream| card.streams.contains(&stream);
-    if !asked(Stream::Queries) || !asked(Stream::Keys) {
-        return Err(Error::Unsupported {
-            what: "encoding positions into queries and keys with a mechanism that does not ask for these",
-            instead: "a mechanism that compares queries and keys, such as softmax attention, or positions in the input",
-        });
-    }
-    Ok(code.check(key_width)?)
 }
 
 impl Stream {

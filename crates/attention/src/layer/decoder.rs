@@ -141,7 +141,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// The errors of [`Decoder::truncate`].
     pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
         self.part();
-        self.decoder.truncate(length)
+        Ok(self.decoder.truncate(length)?)
     }
 
     /// Sequence `b` becomes what `indices[b]` was: for beam search.
@@ -154,7 +154,7 @@ impl<T: Real> MultiHeadDecoder<T> {
             None => {
                 let repeats = |(i, b): (usize, &usize)| indices[..i].contains(b);
                 if !self.decoder.can_branch() || !indices.iter().enumerate().any(repeats) {
-                    return self.decoder.reorder(indices);
+                    return Ok(self.decoder.reorder(indices)?);
                 }
                 self.tree.insert(Tree::new(self.decoder.lengths()))
             }
@@ -218,7 +218,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         mask: &Mask,
     ) -> Result<Self, Error> {
         let whole = maps.layout.mask(mask.clone());
-        if whole.is_causal() || whole.is_by_pairs() || maps.bias.is_some() {
+        if whole.is_causal() || whole.needs_pairs() || maps.bias.is_some() {
             return Err(Error::Unsupported {
                 what: "decoding from a memory under a causal mask, a matrix, a window, packed sequences or a \
                        position bias",

@@ -84,7 +84,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let (layout, numbers) = (self.layer.maps.layout, &workspace.numbers);
+        let (layout, numbers) = (self.layer.maps.layout, &workspace.numbers());
         let ((batch, queries, _), keys) = (query.dim(), memory.dim().1);
         let shape = [batch, queries, layout.embed];
         argument::shape("the input", &shape, query.shape())?;
@@ -126,7 +126,7 @@ impl<T: Real> MultiHeadInference<T> {
                     mask: mask.clone(),
                     ..settings.clone()
                 };
-                attend_into(q, k, v, &settings, workspace, attended.view_mut())?;
+                attend_into(&settings, q, k, v, workspace, attended.view_mut())?;
                 maps.write(attended.view(), numbers, output)
             }
             None => {

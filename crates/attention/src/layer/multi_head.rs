@@ -1,22 +1,21 @@
 //! The layer, from its initial values to its operation on the tape.
 
-use super::config::{Layout, MultiHeadConfig, admit_code};
+use super::config::{Layout, MultiHeadConfig};
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
-use super::heads::{Code, Maps};
+use super::heads::Maps;
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
-use super::row_positions::RowPositions;
-use crate::{Error, Form, Inspection, Mask, Mechanism, Pass, SharedMechanism, Stream};
+use crate::{Error, Form, Mask, Mechanism, Pass, SharedMechanism};
 use bochner_engine::PositionCode;
 use bochner_nn::{Element, TapeInputs, record};
-use bochner_numerics::{ArgumentError, Buffers, argument};
+use bochner_numerics::{ArgumentError, argument};
 use bochner_spectral::ParameterSpec;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec, ZerosTensor};
-use ndarray::{Array3, ArrayView3};
+use ndarray::ArrayView3;
 use rand::RngCore;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -151,32 +150,6 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         })
     }
 
-    /// The layer with a position code of your own, in place of rotary positions.
-    ///
-    /// Settings and checkpoints do not hold the code.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] beside rotary positions, and with a mechanism that does not ask for queries and keys; what
-    /// the code's [`check`](PositionCode::check) returns.
-    pub fn with_position_code(self, code: impl PositionCode<E> + 'static) -> Result<Self, Error> {
-        if self.config.rotary.is_some() {
-            return Err(Error::Unsupported {
-                what: "a second position code beside rotary positions",
-                instead: "settings whose `rotary` is `None`",
-            });
-        }
-        let card = self.config.variant.card();
-        admit_code(&code, &card, self.layout.width(Stream::Queries))?;
-        let code: Option<Code<E>> = Some(Arc::new(code));
-        Ok(Self { code, ..self })
-    }
-
-    /// The code of positions in queries and keys, if there is one.
-    fn code(&self) -> Option<Code<E>> {
-        let rotary = || Some(Arc::new(self.config.rotary?) as Code<E>);
-        self.code.clone().or_else(rotary)
-    }
-
     /// The layer's settings.
     pub fn config(&self) -> &MultiHeadConfig {
         &self.config
@@ -202,7 +175,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     }
 
     /// The mechanism at the layer's step, which dfdx may have loaded.
-    fn mechanism(&self) -> Arc<dyn Mechanism<E>> {
+    pub(super) fn mechanism(&self) -> Arc<dyn Mechanism<E>> {
         let size = self.layout.size();
         let is_there = self.drawn_at == self.step;
         let at_step = || self.mechanism.get::<E>().at_step(self.step, size);
@@ -449,7 +422,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     }
 
     /// The maps as they stand, with packed weights.
-    fn arrays(&self) -> Result<Maps<E>, Error> {
+    pub(super) fn arrays(&self) -> Result<Maps<E>, Error> {
         let mut values: Vec<_> = self.maps.iter().map(Projection::values).collect();
         values.push(self.output.values());
         let slices = values
@@ -468,75 +441,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         kernel
     }
 
-    /// What there is to see: weights of every head, spectral points, correlation of the heads.
-    ///
-    /// For a sequence that attends to itself with padding, give the mask the query lengths too.
-    ///
-    /// # Errors
-    /// The errors of [`MultiHead::attend`].
-    pub fn inspect<B: Dim, Q: Dim, K: Dim>(
-        &self,
-        query: Tensor<(B, Q, Embed), E, Cpu>,
-        memory: Tensor<(B, K, Embed), E, Cpu>,
-        mask: &Mask,
-        pass: Pass,
-    ) -> Result<Inspection<E>, Error> {
-        let [query, memory] = [array(&query), array(&memory)];
-        if query != memory {
-            let cross = self.config.variant.card().cross;
-            cross.required("attention to another sequence with this mechanism")?;
-        }
-        self.inspected(query.view(), memory.view(), mask, pass)
-    }
-
-    fn inspected(
-        &self,
-        query: ArrayView3<E>,
-        memory: ArrayView3<E>,
-        mask: &Mask,
-        pass: Pass,
-    ) -> Result<Inspection<E>, Error> {
-        let (maps, buffers) = (self.arrays()?, Buffers::default());
-        let mask = maps.layout.mask(mask.clone());
-        let mut positions = RowPositions::default();
-        maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));
-        let heads = maps.heads(query, memory, &positions, &buffers);
-        let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
-        let mechanism = self.mechanism();
-        let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
-        let asked = mechanism.card().streams;
-        let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);
-        Ok(Inspection {
-            heads: compares.then(|| [streams.q(), streams.k()].map(|x| x.to_owned())),
-            ..seen
-        })
-    }
-
-    /// What there is to see of a sequence that attends to itself, where the mask's key lengths stand for the
-    /// query lengths unless it has them.
-    ///
-    /// # Errors
-    /// The errors of [`MultiHead::attend_self`].
-    pub fn inspect_self<B: Dim, Q: Dim>(
-        &self,
-        x: Tensor<(B, Q, Embed), E, Cpu>,
-        mask: &Mask,
-        pass: Pass,
-    ) -> Result<Inspection<E>, Error> {
-        let x = array(&x);
-        self.inspected(x.view(), x.view(), &mask.for_self_attention(), pass)
-    }
-
     fn embed(&self) -> Embed {
         self.output.weight.shape().0
     }
 }
 
-fn array<B: Dim, T: Dim, N: Dim, E: Element>(x: &Tensor<(B, T, N), E, Cpu>) -> Array3<E> {
-    Array3::from_shape_vec(dims(x.shape()), x.as_vec()).expect("as many as the shape says")
-}
-
-fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
+pub(super) fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
     [shape.0.size(), shape.1.size(), shape.2.size()]
 }
 

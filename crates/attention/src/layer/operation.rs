@@ -162,8 +162,12 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         let (batch, heads, time, width) = saved.forward.output.dim();
         let output = Heads::split(joined, [batch, time, heads, width], &buffers);
         let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
+        let mut streams = self.layout.gather(&saved.heads, query, &self.mask, saved.bias.as_ref());
+        if self.layout.position_bias.table(self.layout.heads).is_some() {
+            streams = streams.with_bias_gradient();
+        }
         let pulled = self.mechanism.backward(
-            &(self.layout).gather(&saved.heads, query, &self.mask, saved.bias.as_ref()),
+            &streams,
             parameters.kernel.unwrap_or_default(),
             &self.pass,
             &saved.forward,

@@ -68,7 +68,7 @@ impl PositionBias {
                 argument::shape("position_bias", &[shape[0] * shape[1]], &[table.len()])?;
                 let table =
                     ArrayView2::from_shape(shape, table).expect("as many as the shape says");
-                Bias::relative(table).map(Some)
+                Ok(Some(Bias::relative(table)?))
             }
         }
     }

@@ -416,7 +416,8 @@ pub struct Inspection<T> {
     pub points: Option<(Array4<T>, Array4<T>)>,
     /// The correlation of the heads, for each latent dimension of the first example, `[d, M, M]`.
     pub correlation: Option<Array3<T>>,
-    /// The queries and keys of every head, `[B, M, T, d]`, where a layer was looked at whose mechanism asks for both.
+    /// The queries and keys of every head, `[B, M, T, d]`, where a layer was looked at whose mechanism asks for both; with
+    /// their positions encoded.
     pub heads: Option<[Array4<T>; 2]>,
 }
 

@@ -264,7 +264,8 @@ fn an_added_allocation_is_seen() {
 mod layer {
     use super::*;
     use bochner_attention::{
-        Copula, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Softmax, Variant,
+        Copula, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Rotary, Softmax,
+        Variant,
     };
     use dfdx::prelude::Cpu;
     use ndarray::Array3;
@@ -296,6 +297,7 @@ mod layer {
             let config = MultiHeadConfig {
                 heads: 10,
                 variant,
+                rotary: Some(Rotary::default()),
                 ..Default::default()
             };
             let mut rng = Seed::new(1).stream("initial values");

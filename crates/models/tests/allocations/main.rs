@@ -1,6 +1,7 @@
 //! What decoding allocates, in a process whose allocator counts.
 
-use bochner_attention::{Form, IkanDirect, Mask, Pass, Softmax, Variant};
+use bochner_attention::{Form, IkanDirect, Mask, Pass, Rotary, Softmax, Variant};
+use bochner_models::attention::AttentionOptions;
 use bochner_models::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::{TextTranslator, Translator, TranslatorConfig};
@@ -19,14 +20,19 @@ const SENTENCES: usize = 2;
 const STEPS: usize = 200;
 
 fn decoder(attention: Variant) -> Decoder<f32> {
+    let options = AttentionOptions {
+        rotary: Some(Rotary::default()),
+        ..Default::default()
+    };
     let layer = DecoderLayerConfig {
         width: WIDTH,
         heads: 2,
         hidden: 24,
         cross_attention: attention.clone(),
         attention,
+        attention_options: options.clone(),
+        cross_attention_options: options,
         dropout: 0.0,
-        ..Default::default()
     };
     let config = DecoderConfig { layers: 2, layer };
     Decoder::try_new(&Cpu::default(), &config, Seed::new(5)).unwrap()

@@ -1,0 +1,75 @@
+//! What there is to see of a layer.
+
+use super::multi_head::{MultiHead, dims};
+use super::row_positions::RowPositions;
+use crate::{Error, Inspection, Mask, Pass, Stream};
+use bochner_nn::Element;
+use bochner_numerics::Buffers;
+use dfdx::shapes::{Dim, HasShape};
+use dfdx::tensor::{Cpu, Tensor};
+use ndarray::{Array3, ArrayView3};
+
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
+    /// What there is to see: weights of every head, spectral points, correlation of the heads.
+    ///
+    /// For a sequence that attends to itself with padding, give the mask the query lengths too.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHead::attend`].
+    pub fn inspect<B: Dim, Q: Dim, K: Dim>(
+        &self,
+        query: Tensor<(B, Q, Embed), E, Cpu>,
+        memory: Tensor<(B, K, Embed), E, Cpu>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let [query, memory] = [array(&query), array(&memory)];
+        if query != memory {
+            let cross = self.config.variant.card().cross;
+            cross.required("attention to another sequence with this mechanism")?;
+        }
+        self.inspected(query.view(), memory.view(), mask, pass)
+    }
+
+    fn inspected(
+        &self,
+        query: ArrayView3<E>,
+        memory: ArrayView3<E>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let (maps, buffers) = (self.arrays()?, Buffers::default());
+        let mask = maps.layout.mask(mask.clone());
+        let mut positions = RowPositions::default();
+        maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));
+        let heads = maps.heads(query, memory, &positions, &buffers);
+        let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
+        let mechanism = self.mechanism();
+        let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
+        let asked = mechanism.card().streams;
+        let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);
+        Ok(Inspection {
+            heads: compares.then(|| [streams.q(), streams.k()].map(|x| x.to_owned())),
+            ..seen
+        })
+    }
+
+    /// What there is to see of a sequence that attends to itself, where the mask's key lengths stand for the
+    /// query lengths unless it has them.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHead::attend_self`].
+    pub fn inspect_self<B: Dim, Q: Dim>(
+        &self,
+        x: Tensor<(B, Q, Embed), E, Cpu>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let x = array(&x);
+        self.inspected(x.view(), x.view(), &mask.for_self_attention(), pass)
+    }
+}
+
+fn array<B: Dim, T: Dim, N: Dim, E: Element>(x: &Tensor<(B, T, N), E, Cpu>) -> Array3<E> {
+    Array3::from_shape_vec(dims(x.shape()), x.as_vec()).expect("as many as the shape says")
+}
