@@ -1,7 +1,7 @@
 //! Biases: numbers that are added to the logits of pairs.
 
 use crate::mask::{HeadMask, Pattern};
-use crate::Error;
+use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView3, ArrayView4, Axis, IxDyn};
 use std::ops::Range;
@@ -152,6 +152,21 @@ impl<T: Real> Bias<T> {
             Numbers::Slopes(_) => {}
         }
         Ok(())
+    }
+
+    /// Returns the bias of a pair `[example, head, query, key]` of so many heads, queries and keys; minus infinity where it
+    /// hides the pair.
+    ///
+    /// # Panics
+    /// If there is no such pair.
+    pub fn at(&self, [example, head, i, j]: [usize; 4], heads: usize, [queries, keys]: [usize; 2]) -> T {
+        if self.pattern().is_some_and(|kept| !kept.of_head(example, head).keeps(i, j)) {
+            return T::neg_infinity();
+        }
+        let rows = HeadMask { mask: Mask::NONE, example, head, queries, keys, patterns: &[], seen: None };
+        let mut number = [T::zero()];
+        HeadBias::new(self, rows, heads).row(i).add_to(j..j + 1, &mut number);
+        number[0]
     }
 
     /// Whether the bias follows from positions alone, so that a decoder can obey it.
