@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 /// sums over the keys can be taken before any query is looked at. In exact arithmetic both forms give the same
 /// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-// Not kebab case as elsewhere: settings that were written before hold `linear_time`.
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// The form that [`Settings::form_for`] expects to be faster, for each example by its own length, padding aside;
     /// for a [`Decoder`](crate::Decoder), which does not know how long a sequence will be, [`Form::Quadratic`].
@@ -44,7 +43,6 @@ pub enum Form {
     /// normaliser is little more than its floor part, below which it is never let fall, and an
     /// output may be off by the type's machine epsilon over the floor times the largest value. A
     /// gradient there is off by epsilon / floor^(3/2) times the largest value and cotangent.
-    #[serde(alias = "linear-time")]
     LinearTime,
 }
 
