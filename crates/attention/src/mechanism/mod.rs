@@ -32,40 +32,30 @@ use std::str::FromStr;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
-    #[serde(alias = "softmax")]
     softmax::Softmax: default;
     /// Softmax attention's similarity without its magnitude.
-    #[serde(alias = "rbf-only")]
     rbf_only::RbfOnly: default;
     /// A similarity that repeats itself with the distance.
-    #[serde(alias = "expsin")]
     expsin::Expsin: default;
     /// A squared linear similarity.
-    #[serde(alias = "linear")]
     linear::Linear: default;
     /// Kernel attention with spectral points as parameters.
-    #[serde(alias = "ikan-direct")]
     ikan_direct::IkanDirect: default;
     /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
-    #[serde(alias = "mikan")]
     mikan::Mikan: ika_s,
         ika_ns,
         ikan,
         default;
     /// Circular-convolutional attention.
-    #[serde(alias = "cat")]
     cat::Cat: default,
         convolution,
         causal,
         averaged_key;
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
-    #[serde(alias = "primal")]
     primal::Primal: default;
     /// Attention by random features.
-    #[serde(alias = "performer")]
     performer::Performer: default;
     /// Powers of two of products of ternary numbers.
-    #[serde(alias = "bipolar")]
     bipolar::Bipolar: default;
 }
 

@@ -1,8 +1,7 @@
 //! The list of mechanisms: an entry makes a module, an enum variant, a place in the registry and a dispatch.
 
 /// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
-/// a mechanism, which names its file, its type and its settings: `default`, and the constructors of its presets. The
-/// line above it has serde read the registry's name of the default too.
+/// a mechanism, which names its file, its type and its settings: `default`, and the constructors of its presets.
 /// Settings are checked when they are read: their serde derives are `remote = "Self"`, or else there are two.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
@@ -15,20 +14,19 @@ macro_rules! list_of_mechanisms {
 
         /// Any mechanism of the registry, with its settings.
         ///
-        /// Written down, `mechanism` is the name of the type. The registry's name of the type's default is read too:
-        /// `ikan-direct` stands for `IkanDirect`. The names of presets, such as `ikan`, are refused there: a preset is
-        /// its type under other settings, which have to be written beside it.
+        /// Written down, `mechanism` is the registry's name of the type's default. The names of presets, such as `ikan`,
+        /// are refused there: a preset is its type under other settings, which have to be written beside it.
         ///
         /// ```
         /// use bochner_attention::{Mikan, Variant};
         ///
         /// let variant: Variant = serde_json::from_str(r#"{"mechanism": "ikan-direct", "points": 16}"#)?;
-        /// assert!(serde_json::to_string(&variant)?.starts_with(r#"{"mechanism":"IkanDirect""#));
+        /// assert!(serde_json::to_string(&variant)?.starts_with(r#"{"mechanism":"ikan-direct""#));
         /// assert_eq!("ikan".parse::<Variant>()?, Mikan::ikan().into());
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "mechanism")]
+        #[serde(tag = "mechanism", rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum Variant {
             $($(#[$doc])* $name($name),)+
