@@ -1,7 +1,5 @@
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant, registry,
-};
+use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant, registry};
 use ndarray::Array2;
 use serde::de::DeserializeOwned;
 
@@ -86,50 +84,11 @@ fn what_a_mechanism_refuses_cannot_be_read() {
     is_refused::<PrimalWeights>("rows", r#"{"data":{"rows":0,"trace":"data"}}"#);
 }
 
-/// Masks that no constructor makes, of which some would divide by zero.
-#[test]
-fn masks_that_cannot_be_made_cannot_be_read() {
-    let mask = |field: &str| {
-        let usual = r#""causal":false,"key_lengths":null,"query_lengths":null"#;
-        format!("{{{usual},{field}}}")
-    };
-    assert!(serde_json::from_str::<Mask>(&mask(r#""matrix":null"#)).is_ok());
-    for (what, field) in [
-        ("window", r#""matrix":null,"window":[0,0]"#),
-        ("matrices", r#""matrix":[[true]],"matrices":[1,0]"#),
-        (
-            "matrix",
-            r#""matrix":[[true],[true],[true]],"matrices":[2,1]"#,
-        ),
-        ("matrix", r#""matrix":[[true,false],[true]]"#),
-        (
-            "more_of_block",
-            r#""matrix":null,"more_of_block":18446744073709551615"#,
-        ),
-        ("key_length", r#""matrix":null,"key_length":[3]"#),
-    ] {
-        is_refused::<Mask>(what, &mask(field));
-    }
-}
-
-#[test]
-fn masks() {
-    for (_, mask) in crate::conformance::common::masks(3, 4) {
-        let text = serde_json::to_string(&mask).unwrap();
-        assert_eq!(serde_json::from_str::<Mask>(&text).unwrap(), mask);
-    }
-    let mask = Mask::none()
-        .with_query_lengths(vec![2])
-        .with_matrix(Array2::from_elem((1, 1), true).view());
-    let text = serde_json::to_string(&mask).unwrap();
-    assert_eq!(serde_json::from_str::<Mask>(&text).unwrap(), mask);
-}
-
 #[test]
 fn forms() {
     for (form, text) in [
         (Form::Automatic, r#""automatic""#),
-        (Form::Quadratic, r#""quadratic""#),
+        (Form::Pairwise, r#""quadratic""#),
         (Form::LinearTime, r#""linear-time""#),
         (
             Form::Blocked(Blocks {

@@ -1,10 +1,7 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
 use crate::conformance::settings_survive_serde::is_refused;
-use bochner_attention::{
-    BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax,
-    Stream, registry,
-};
+use bochner_attention::{BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax, Stream, registry};
 use bochner_numerics::Seed;
 
 #[test]
