@@ -332,8 +332,12 @@ impl<T: Real> Head<'_, T> {
             let of_terms = if is_weight { &room.terms[..] } else { &*scores };
             self.pull_terms(queries.clone(), keys, of_terms, gradients);
         }
-        for (scores, _) in scores.chunks_exact_mut(cols).zip(rows).filter(|(_, row)| row.is_level) {
-            scores.fill(T::zero());
+        for ((i, scores), row) in queries.zip(scores.chunks_exact_mut(cols)).zip(rows) {
+            match row.is_level {
+                true => scores.fill(T::zero()),
+                // A sum has a slope along a weight of zero, too.
+                false => self.rows.fill_hidden(i, keys, scores, T::zero()),
+            }
         }
         for (n, gradient) in gradients.parameters.iter_mut().enumerate() {
             instructions::run(Dot { a: &room.parameters[n * pairs..][..pairs], b: scores, sum: gradient });
