@@ -1,6 +1,5 @@
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant, registry};
-use ndarray::Array2;
 use serde::de::DeserializeOwned;
 
 #[test]
