@@ -418,8 +418,8 @@ impl<T: Real> Decoder<T> {
         let readers = batch * self.size.heads / count;
         let heads = |n: usize| n * readers..(n + 1) * readers;
         // Nothing is added unless all positions are in range.
-        for n in 0..count {
-            call.at(n * readers).sequence_of(output.is_some())?;
+        for h in 0..call.all_heads() {
+            call.at(h).sequence_of(output.is_some())?;
         }
         let fault = Mutex::new(Ok(()));
         let decode = |n: usize, cache: &mut Cache<T>, output: Option<&mut [T]>| {
