@@ -1,8 +1,16 @@
 //! The properties of the engine.
 
 mod built_in;
+mod examples;
 
-use bochner_engine::conformance::Failure;
+use bochner_engine::conformance::{Failure, Trial, agree, check};
 
 /// The result of a test: the first property that does not hold.
 type Outcome = Result<(), Failure>;
+
+/// Checks both precisions.
+fn conforms(double: Trial<f64>, single: Trial<f32>) -> Outcome {
+    check(&double)?;
+    check(&single)?;
+    agree(&double, &single)
+}
