@@ -70,7 +70,7 @@ fn weights_as_they_are() -> Outcome {
 
 /// $(s\, q \cdot k)^2 + c$, which has a linear-time form.
 #[derive(Clone, Debug)]
-struct SquaredProduct;
+pub(crate) struct SquaredProduct;
 
 const SQUARE: Square = Square { scale: 0.5, floor: 0.05 };
 

@@ -2,17 +2,18 @@
 // Examples are programs of their own, whose items are public.
 #![allow(unreachable_pub)]
 
+#[path = "../../examples/alibi.rs"]
 mod alibi;
 #[path = "../../examples/attention_sink.rs"]
 mod attention_sink;
 #[path = "../../examples/elu.rs"]
-mod elu;
+pub(crate) mod elu;
 #[path = "../../examples/moving_average.rs"]
 mod moving_average;
 #[path = "../../examples/rational_quadratic.rs"]
 mod rational_quadratic;
 #[path = "../../examples/retention.rs"]
-mod retention;
+pub(crate) mod retention;
 #[path = "../../examples/sigmoid_attention.rs"]
 mod sigmoid_attention;
 #[path = "../../examples/soft_cap.rs"]

@@ -1,7 +1,11 @@
 //! The properties of the engine.
 
 mod built_in;
+mod errors;
 mod examples;
+mod masks;
+mod numbers;
+mod same_bits;
 
 use bochner_engine::conformance::{Failure, Trial, agree, check};
 
