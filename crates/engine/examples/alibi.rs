@@ -31,7 +31,7 @@ impl Score for Alibi {
     }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let heads = 4;
     let x = Array4::from_shape_fn((1, heads, 10, 8), |(_, m, t, n)| ((m + 2 * t + n * n) as f64).sin());
     // They start where the paper has them fixed.

@@ -14,7 +14,7 @@ pub fn settings<T: Real>(sink: Array1<T>, mask: &Mask) -> Settings<T> {
     Settings { sink: Some(Arc::new(sink)), ..Settings::softmax(mask) }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 3, 6, 4), |(_, m, t, n)| ((m + t + n * n) as f64).cos());
     // As good as no sink, the "off by one" of a sink at zero, and one that takes nearly all.
     let settings = settings(array![-30.0, 0.0, 5.0], &Mask::causal());

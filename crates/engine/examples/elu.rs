@@ -38,7 +38,7 @@ impl<T: Real> FeatureMap<T> for Elu {
     }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 2, 500, 8), |(_, m, t, n)| ((m + t * (n + 1)) as f32).sin());
     let settings = Settings::features(Elu { width: 8 }, &Mask::causal());
     let of = |form| attend(&Settings { form, ..settings.clone() }, x.view(), x.view(), x.view());

@@ -54,7 +54,7 @@ impl<T: Real> Scan<T> for MovingAverage<T> {
     }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 2, 8, 1), |(_, _, t, _)| f64::from(u8::from(t >= 2)));
     let settings = Settings::scan(MovingAverage { theta: vec![0.0, 2.0] }, &Mask::causal());
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;

@@ -33,7 +33,7 @@ impl Score for RationalQuadratic {
     }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 2, 12, 4), |(_, m, t, n)| ((m + 3 * t * (n + 1)) as f64).sin());
     let target = Array4::from_shape_fn((1, 2, 12, 4), |(_, m, t, n)| x[[0, m, t / 2 * 2, n]]);
     let mut theta = Array2::zeros((2, 1));

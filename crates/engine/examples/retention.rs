@@ -67,7 +67,7 @@ pub fn by_pairs<T: Real>(mask: &Mask) -> Settings<T> {
     Settings { normaliser: Arc::new(Unnormalised), ..Settings::score(Retention, mask) }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 2, 200, 4), |(_, m, t, n)| ((m + t * (n + 1)) as f64).sin());
     let of = |settings: Settings<f64>| attend(&settings, x.view(), x.view(), x.view()).map(|(output, _)| output);
     let off = &of(by_pairs(&Mask::causal()))? - &of(Settings::scan(Retention, &Mask::causal()))?;

@@ -40,7 +40,7 @@ pub fn settings<T: Real>(keys: usize, mask: &Mask) -> Settings<T> {
     Settings { normaliser: Arc::new(Unnormalised), ..Settings::score(score, mask) }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 1, 6, 4), |(_, _, t, n)| ((2 * t + n) as f64).cos());
     let all = weights(&settings(6, &Mask::none()), x.view(), x.view())?;
     println!("sums of the rows, which nothing holds at one: {:.3}", all.sum_axis(Axis(3)));

@@ -29,7 +29,7 @@ impl Score for SoftCap {
     }
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 1, 8, 16), |(_, _, t, n)| 3.0 * ((5 * t + n * n) as f32).sin());
     let largest = |settings: &Settings<f32>| {
         let all = weights(settings, x.view(), x.view())?;

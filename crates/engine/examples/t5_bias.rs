@@ -36,7 +36,7 @@ pub fn settings<T: Real>(table: ArrayView2<T>, mask: &Mask) -> Result<Settings<T
     Ok(Settings { bias, ..Settings::softmax(mask) })
 }
 
-pub fn main() -> Result<(), Error> {
+pub(crate) fn main() -> Result<(), Error> {
     let x = Array4::from_shape_fn((1, 2, 20, 4), |(_, m, t, n)| ((m + t * (n + 2)) as f32).sin());
     let settings = settings(Array2::zeros((2, BUCKETS)).view(), &Mask::none())?;
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
