@@ -38,7 +38,8 @@ pub struct Failure {
 
 /// Settings to check, and the sizes to check them with.
 pub struct Trial<T> {
-    settings: MakeSettings<T>,
+    /// The settings, given a mask and the learnt numbers.
+    pub settings: MakeSettings<T>,
     /// The learnt numbers, in row-major order: those of the kernel, then those of the bias, then those of the sink.
     /// Their gradients are checked. Defaults to none.
     pub learnt: Vec<T>,
@@ -56,7 +57,8 @@ pub struct Trial<T> {
     pub sums_to_one: bool,
 }
 
-type MakeSettings<T> = Box<dyn Fn(&Mask, &[T]) -> Settings<T>>;
+/// A function that makes settings of a mask and of the learnt numbers.
+pub type MakeSettings<T> = Box<dyn Fn(&Mask, &[T]) -> Settings<T>>;
 
 impl<T: Real> Trial<T> {
     /// Returns the trial of a function that makes settings of a mask and of the learnt numbers.
@@ -135,8 +137,13 @@ pub fn check<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
 }
 
 fn check_case<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>, arrays: &Arrays<T>) -> Result<(), Failure> {
-    check_hidden(case, settings, arrays)?;
-    check_rows(trial, case, settings, arrays)?;
+    for form in [settings.form, Form::LinearTime] {
+        let settings = Settings { form, ..settings.clone() };
+        if settings.form_for(1, 1, [trial.width, trial.value_width]).is_ok() {
+            check_hidden(case, &settings, arrays)?;
+            check_rows(trial, case, &settings, arrays)?;
+        }
+    }
     if trial.is_smooth {
         let make = |learnt: &[T]| (trial.settings)(&case.mask, learnt);
         check_gradients(case, arrays, &trial.learnt, &make)?;

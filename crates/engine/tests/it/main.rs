@@ -3,6 +3,7 @@
 mod built_in;
 mod errors;
 mod examples;
+mod kernels;
 mod masks;
 mod numbers;
 mod same_bits;

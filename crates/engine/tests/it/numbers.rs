@@ -1,10 +1,10 @@
 //! Numbers that are large, hidden, far from the origin or near each other.
 
-use bochner_engine::ndarray::{Array4, ArrayView4, array};
+use bochner_engine::ndarray::{Array4, ArrayView4, array, s};
 use bochner_engine::numerics::check::{assert_gradient, random};
 use bochner_engine::numerics::{DropoutMask, Seed};
 use bochner_engine::{
-    Decoder, DecoderSize, Error, Gradients, Kind, Mask, Number, Pair, Raw, Score, Settings, Wanted, attend, attend_vjp,
+    Decoder, DecoderSize, Error, Gradients, HeadRows, KeyWeight, Kind, Mask, Number, Pair, Raw, Score, Settings, Wanted, attend, attend_vjp,
     weights,
 };
 
@@ -144,4 +144,36 @@ fn dropout_leaves_the_expectation() -> Result<(), Error> {
     let off = sum / draws as f64 - want;
     assert!(off.iter().all(|x| x.abs() < 0.1));
     Ok(())
+}
+
+#[test]
+fn logarithms_of_sums_are_those_of_the_formula() -> Result<(), Error> {
+    let x: Array4<f64> = random([2, 2, 6, 4], "x");
+    let mask = Mask::causal().with_key_lengths(vec![6, 0]);
+    for settings in [Settings::softmax(&mask), Settings::score(Nearness, &mask).with_key_weight(Halved)] {
+        let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
+        let (all, sums) = (weights(&settings, x.view(), x.view())?, saved.log_sums(&settings)?);
+        for ((b, m, i), &sum) in sums.indexed_iter() {
+            let (q, k) = (x.slice(s![b, m, i, ..]), x.slice(s![b, m, 0, ..]));
+            let first = match settings.key_weight {
+                None => q.dot(&k) / 2.0,
+                Some(_) => (&q - &k).pow2().sum() / -4.0 + 0.5_f64.ln(),
+            };
+            let want = if b == 1 { f64::NEG_INFINITY } else { first - all[[b, m, i, 0]].ln() };
+            assert!(sum == want || (sum - want).abs() < 1e-12, "{sum} {want}");
+        }
+    }
+    Ok(())
+}
+
+/// Half the weight for every key.
+#[derive(Debug)]
+struct Halved;
+
+impl KeyWeight<f64> for Halved {
+    fn log_weights(&self, keys: HeadRows<f64>, out: &mut Vec<f64>) {
+        out.resize(keys.x.shape().0, 0.5_f64.ln());
+    }
+
+    fn pull(&self, _: HeadRows<f64>, _: &[f64], _: &mut [f64]) {}
 }

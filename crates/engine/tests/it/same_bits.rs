@@ -55,3 +55,19 @@ fn neighbours_in_the_batch_change_no_bit() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A tape keeps what a forward pass saves, on any thread.
+#[test]
+fn views_in_any_order_and_saved_passes_may_travel() -> Result<(), Error> {
+    fn travels<T: Clone + Send + Sync + 'static>(_: &T) {}
+    let x: Array4<f32> = random([2, 2, 20, 8], "x");
+    for settings in kinds(&Mask::causal()) {
+        let reordered = x.view().permuted_axes([3, 2, 1, 0]).as_standard_layout().into_owned();
+        let view = reordered.view().permuted_axes([3, 2, 1, 0]);
+        let (output, saved) = attend(&settings, view, view, view)?;
+        travels(&saved);
+        let gradients = attend_vjp(&settings, &saved, view, view, view, view, Wanted::default())?;
+        assert!((output.to_owned(), gradients) == run(&settings, &x)?, "{:?}", settings.kernel);
+    }
+    Ok(())
+}
