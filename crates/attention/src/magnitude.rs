@@ -59,8 +59,10 @@ impl<T: Real> KeyWeight<T> for Magnitude {
         };
         record(SquaredNorms::cost(p, keys.x.data().len()));
         let log_divisor = self.divisor(width).ln();
-        let logarithms = SquaredNorms::new(keys.x.data(), width, p).logarithms();
-        out.extend(logarithms.into_iter().map(|log| bounded_exponential(log - log_divisor)));
+        let before = out.len();
+        out.resize(before + rows, 0.0);
+        SquaredNorms::write_logarithms(keys.x.data(), width, p, &mut out[before..]);
+        out[before..].iter_mut().for_each(|x| *x = bounded_exponential(*x - log_divisor));
     }
 
     fn pull(&self, keys: HeadRows<T>, cotangents: &[T], out: &mut [T]) {

@@ -134,8 +134,9 @@ fn exact_power(scores: &[f64]) -> f64 {
     match kept().all(|x| x.fract() == 0.0 && x.abs() < 1e15) {
         true => gamma(levels(kept().map(|x| x as i64))).map_or(0.0, |gamma| gamma as f64),
         false => {
-            let largest = kept().fold(f64::NEG_INFINITY, f64::max);
-            largest + power_above(kept().map(|x| (x - largest).exp2()))
+            // Relative to a whole number, so that powers of two stay such.
+            let above = kept().fold(f64::NEG_INFINITY, f64::max).ceil();
+            above + power_above(kept().map(|x| (x - above).exp2()))
         }
     }
 }

@@ -191,7 +191,8 @@ impl<T: Real> Streams<'_, T> {
     pub(super) fn attend(&self, settings: Settings<T>) -> Result<(Output<T>, Attended<T>), Error> {
         let [q, k, v] = self.get()?;
         let (output, saved) = attend(&settings, q, k, v)?;
-        Ok((output, Attended { settings, saved }))
+        let has_bias = self.bias.is_some();
+        Ok((output, Attended { settings, saved, has_bias }))
     }
 
     /// The vector-Jacobian product of [`Streams::attend`].
@@ -202,7 +203,14 @@ impl<T: Real> Streams<'_, T> {
         wants_bias: bool,
     ) -> Result<engine::Gradients<T>, Error> {
         let [q, k, v] = self.get()?;
-        let Attended { settings, saved } = attended;
+        let Attended { settings, saved, has_bias } = attended;
+        let same_bias = match self.bias {
+            Some(bias) => settings.bias.as_ref() == Some(bias),
+            None => !has_bias,
+        };
+        if settings.mask != *self.mask || !same_bias {
+            return Err(engine::Error::Saved { what: "mask or bias" }.into());
+        }
         let wanted = Wanted { kernel: true, bias: wants_bias, sink: false };
         Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
     }
@@ -328,6 +336,8 @@ pub struct Forward<T> {
 pub(super) struct Attended<T: Real> {
     settings: Settings<T>,
     saved: Saved<T>,
+    /// Whether the inputs had a bias; the settings may have one of the mechanism's own.
+    has_bias: bool,
 }
 
 impl<T: Real> Forward<T> {

@@ -176,9 +176,11 @@ pub(super) fn decode<T: Real>(
     output: Option<&mut [T]>,
 ) -> Result<(), Error> {
     let first = call.at(heads.start);
-    if inputs.k.shape().0 > 0 {
+    let (added, width) = inputs.k.shape();
+    let operand_width = kernel.operand_width(width);
+    if added > 0 {
         let (numbers, pool) = (first.numbers(), first.workspace().pool());
-        let (mut right, mut weights) = (numbers.empty(0), pool.empty(0));
+        let (mut right, mut weights) = (numbers.empty(added * operand_width), pool.empty(added));
         kernel.operands(first.rows_of(Side::Keys, inputs.k), &mut right);
         let weight = call.settings.key_weight.as_ref();
         let key_weights = weight.map(|weight| {
@@ -219,7 +221,7 @@ fn attend_from<T: Real>(
     let seen = seen_by_rule(at, mask, queries, cache.dropped, cache.length);
     let rows = last_rows(at, mask, queries, cache.length, seen.as_ref().map(|seen| &seen[..]));
     let x = at.queries().row_range(0..queries);
-    let mut left = at.numbers().empty(0);
+    let mut left = at.numbers().empty(queries * kernel.operand_width(at.call.shape.width));
     kernel.operands(at.rows_of(Side::Queries, x), &mut left);
     let left = crate::pairwise::operand(&left, x);
     let (width, value_width) = (left.shape().1, at.call.shape.value_width);

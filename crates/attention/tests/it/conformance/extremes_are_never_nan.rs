@@ -46,11 +46,11 @@ impl Draws {
         f64::powf(10.0, self.0.r#gen_range(powers))
     }
 
-    /// The logarithm of a size: often none, anything from 1e-30 to 1e30 otherwise.
+    /// The logarithm of a size: often none, anything from 1e-30 to 1e9 otherwise.
     fn size(&mut self) -> f64 {
         match self.below(3) {
             0 => 0.0,
-            _ => self.0.r#gen_range(-30.0..30.0),
+            _ => self.0.r#gen_range(-30.0..9.0),
         }
     }
 
@@ -65,7 +65,7 @@ impl Draws {
             }
             let own = if by == 2.0 { self.size() } else { row };
             let sign = self.one_of(&[-1.0, 1.0, 1.0, -1.0, 0.0]);
-            let log = (whole + own + self.0.r#gen_range(-0.3..0.3)).clamp(-30.0, 30.0);
+            let log = (whole + own + self.0.r#gen_range(-0.3..0.3)).clamp(-30.0, 9.0);
             sign * f64::powf(10.0, log)
         });
         if self.below(4) == 0 {

@@ -87,7 +87,7 @@ fn what_a_mechanism_refuses_cannot_be_read() {
 fn forms() {
     for (form, text) in [
         (Form::Automatic, r#""automatic""#),
-        (Form::Pairwise, r#""quadratic""#),
+        (Form::Pairwise, r#""pairwise""#),
         (Form::LinearTime, r#""linear-time""#),
         (
             Form::Blocked(Blocks {

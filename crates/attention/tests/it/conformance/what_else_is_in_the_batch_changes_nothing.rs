@@ -183,26 +183,6 @@ fn in_linear_time() {
     }
 }
 
-/// The values of the first column ask for a unit in which those of the second are subnormal; one for all padded keys
-/// would cut more of them off.
-#[test]
-fn where_values_are_divided_by_a_power_of_two() {
-    let (own, padded) = (6, 600);
-    let [q, k] = ["q", "k"].map(|name| random::<f32, _>((1, 2, padded, WIDTH), name));
-    let mut v: Array4<f32> = random((1, 2, padded, 2), "v");
-    v.slice_mut(s![.., .., .., ..1]).fill(3e38);
-    let mut faint = v.slice_mut(s![.., .., .., 1..]);
-    faint.mapv_inplace(|x| x * 2.0_f32.powi(-112));
-    let first = |x: &Array4<f32>| x.slice(s![.., .., ..own, ..]).to_owned();
-    let [own_q, own_k, own_v] = [&q, &k, &v].map(first);
-    let among = every_kernel(2, &Mask::none().with_key_lengths(vec![own]));
-    for (alone, among) in every_kernel(2, &Mask::none()).iter().zip(&among) {
-        let want = attend(own_q.view(), own_k.view(), own_v.view(), alone).unwrap();
-        let got = attend(q.view(), k.view(), v.view(), among).unwrap();
-        assert_eq!(first(&got.output), want.output, "{among:?}");
-    }
-}
-
 /// An evaluation may draw, but not by the place in the batch.
 #[test]
 fn in_an_evaluation_of_every_mechanism() {

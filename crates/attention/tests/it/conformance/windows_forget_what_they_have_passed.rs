@@ -163,41 +163,6 @@ fn forgetting_changes_no_bit() {
     });
 }
 
-/// What is not a number is gone with its position.
-#[test]
-fn what_is_no_number_is_forgotten() {
-    let mut example = example(4, 4);
-    let mut want = Vec::new();
-    for spoilt in [false, true] {
-        if spoilt {
-            example.k.slice_mut(s![.., .., 100..102, ..]).fill(f64::NAN);
-            example.v.slice_mut(s![.., .., 104, ..]).fill(f64::INFINITY);
-        }
-        for (n, settings) in settings_of_every_kernel(4, &CAUSAL).into_iter().enumerate() {
-            let settings = Settings {
-                mask: window(9),
-                ..settings
-            };
-            let Ok(mut decoder) = Decoder::new(&settings, DecoderSize { heads: 4, ..SIZE }) else {
-                continue;
-            };
-            let (got, _) = decoded(&mut decoder, &example, 0..LENGTH, &[1]);
-            let late = got.slice(s![.., .., 104 + 10.., ..]).to_owned();
-            match spoilt {
-                false => want.push((n, late)),
-                true => {
-                    let (_, want) = want.iter().find(|(own, _)| *own == n).unwrap();
-                    assert_within(late.view(), want.view(), &format!("{settings:?}"));
-                    // The cache has dropped the block as well.
-                    let gone = s![.., .., 80.., ..];
-                    assert_eq!(late.slice(gone), want.slice(gone), "{settings:?}");
-                }
-            }
-        }
-    }
-    assert_eq!(want.len(), 7);
-}
-
 #[test]
 fn a_window_goes_back_no_further_than_it_is_held() {
     let example = example(HEADS, HEADS);

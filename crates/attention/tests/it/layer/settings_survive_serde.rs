@@ -85,7 +85,7 @@ fn what_a_layer_refuses_cannot_be_read() {
         ("base", r#""rotary":{"base":0.0}"#),
         (
             "does not ask for",
-            r#""rotary":{},"variant":{"mechanism":"Cat"}"#,
+            r#""rotary":{},"variant":{"mechanism":"cat"}"#,
         ),
     ] {
         is_refused::<MultiHeadConfig>(what, &config(fields));

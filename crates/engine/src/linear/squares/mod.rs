@@ -54,6 +54,11 @@ impl<'a, T: Real> LinearTime<'a, T> {
     fn numbers(&self) -> &'a Buffers<T> {
         &self.head.workspace.numbers
     }
+
+    /// The width of operands, of which either side may have none at a step of decoding.
+    fn width(&self) -> usize {
+        self.head.kernel.operand_width(self.head.width)
+    }
 }
 
 impl<T: Real> PrefixSums<T> for LinearTime<'_, T> {
@@ -67,11 +72,11 @@ impl<T: Real> PrefixSums<T> for LinearTime<'_, T> {
     }
 
     fn task(&self) -> Squares<T> {
-        Squares::new(self.plan.order, self.numbers(), self.head.left.shape().1, self.scale)
+        Squares::new(self.plan.order, self.numbers(), self.width(), self.scale)
     }
 
     fn zeros(&self) -> Sums<T> {
-        let count = self.plan.order.count(self.head.left.shape().1);
+        let count = self.plan.order.count(self.width());
         Sums::zeros(self.numbers(), count, self.head.values.shape().1)
     }
 
