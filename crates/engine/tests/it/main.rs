@@ -1,6 +1,7 @@
 //! The properties of the engine.
 
 mod built_in;
+mod conformance;
 mod errors;
 mod examples;
 mod kernels;
