@@ -1,5 +1,6 @@
 //! The properties of the engine.
 
+mod any_settings;
 mod built_in;
 mod conformance;
 mod errors;
