@@ -63,7 +63,7 @@ fn calls() -> impl Strategy<Value = Call> {
             2 => Form::LinearTime,
             _ => Form::Blocked(Blocks { queries: 2, keys: 3 }),
         };
-        let of_pairs = |x: usize| if x % 4 == 0 { f64::NEG_INFINITY } else { x as f64 * 0.1 };
+        let of_pairs = |x: usize| if x.is_multiple_of(4) { f64::NEG_INFINITY } else { x as f64 * 0.1 };
         let bias = bias.map(|kind| match kind {
             0 => Bias::alibi(),
             1 => Bias::relative(Array2::ones((heads, 3)).view()).expect("odd"),
