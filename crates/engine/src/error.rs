@@ -83,6 +83,17 @@ pub enum Error {
         /// The head.
         head: usize,
     },
+    /// The features of a head are NaN or infinite, or give an output that is.
+    #[error(
+        "the features of head {head} of example {example} give an output that is not finite; features, and the logarithms \
+         of features, must be finite"
+    )]
+    Features {
+        /// The example.
+        example: usize,
+        /// The head.
+        head: usize,
+    },
     /// A scan left a number of its output unwritten, or wrote NaN.
     #[error(
         "the scan wrote no number into column {column} of its output at position {position} of head {head}, example \

@@ -196,7 +196,8 @@ impl<T: Real> Decoder<T> {
     /// that divide M, as in [`attend`](crate::attend()), and the same number in every call.
     ///
     /// # Errors
-    /// [`Error::Argument`]; nothing is added then.
+    /// The errors of [`attend`](crate::attend()). Nothing is added if an argument or a number is out of range. After the
+    /// error of a kernel, such as [`Error::Score`], the decoder has to be [reset](Self::reset).
     pub fn step(
         &mut self,
         q: ArrayView4<T>,
@@ -528,7 +529,7 @@ fn decode<T: Real>(
         (Cache::Features(cache), Kernel::Features(map)) => {
             let output = output.map(|output| &mut output[..attending]);
             let queries = if output.is_some() { queries } else { 0 };
-            features::decode(map.as_ref(), at, inputs, queries, cache, output);
+            features::decode(map.as_ref(), at, inputs, queries, cache, output)?;
         }
         (Cache::Scan(state, length), Kernel::Scan(scan)) => {
             scan::decode(scan.as_ref(), at, &inputs, (state, length), output)?;

@@ -3,8 +3,8 @@
 use super::head::{Head, Out};
 use super::pairs::{Factors, Pairs, Row};
 use super::sums::Sums;
-use super::{FeatureMap, Mapped, block_sizes};
-use crate::Form;
+use super::{FeatureMap, Mapped, block_sizes, check_finite};
+use crate::{Error, Form};
 use crate::call::{HeadAt, Inputs, blocks};
 use crate::decoder::{first_seen, last_rows, seen_by_rule};
 use crate::linear::{self, Course, PrefixSums};
@@ -105,8 +105,8 @@ pub(crate) fn decode<T: Real>(
     inputs: Inputs<T>,
     queries: usize,
     cache: &mut FeaturesCache<T>,
-    output: Option<&mut [T]>,
-) {
+    mut output: Option<&mut [T]>,
+) -> Result<(), Error> {
     let (added, width) = (inputs.k.shape().0, at.call.shape.value_width);
     let inputs = Inputs { q: inputs.q.row_range(0..queries), ..inputs };
     let mapped = Mapped::new(map, at, inputs);
@@ -115,7 +115,7 @@ pub(crate) fn decode<T: Real>(
     match cache {
         FeaturesCache::Pairs(cache) => {
             mapped.append(cache);
-            if let Some(output) = output {
+            if let Some(output) = &mut output {
                 let seen = seen_by_rule(&at, &mask, queries, cache.dropped, cache.length);
                 let rows = last_rows(&at, &mask, queries, cache.length, seen.as_ref().map(|seen| &seen[..]));
                 mapped.attend_from(cache, rows, output, &mut states);
@@ -128,10 +128,11 @@ pub(crate) fn decode<T: Real>(
             let head = Head { features: mapped.features, inputs, rows, course };
             let sums = sums.get_or_insert_with(|| head.zeros());
             *length += added;
-            let out = output.filter(|_| queries > 0);
+            let out = output.as_deref_mut().filter(|_| queries > 0);
             linear::follow(&head, sums, out.map(|output| Out { output, rows: &mut states }));
         }
     }
+    output.map_or(Ok(()), |output| check_finite(&at, output))
 }
 
 impl<T: Real> Mapped<'_, T> {

@@ -20,6 +20,7 @@ use crate::linear::{self, BLOCK, Course};
 use crate::pairwise::{Along, over_heads};
 use crate::{Blocks, Error, Form, Shape};
 use block::Features;
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::{Mat, Real, parallel};
 use head::{Head, Out};
@@ -285,12 +286,17 @@ pub(crate) fn attend<T: Real>(
         let at = call.at(h);
         let admitted = at.admit()?;
         let state = Mapped::new(map, at, admitted.inputs(&at)).attend(output);
-        match output.iter().all(|x| x.is_finite()) {
-            true => Ok(state),
-            false => Err(Error::Slope { array: "the output", example: at.example(), head: at.head() }),
-        }
+        check_finite(&at, output).map(|()| state)
     });
     Ok(FeaturesState { heads: heads.into_iter().collect::<Result<_, _>>()? })
+}
+
+/// Checks what a head's features give.
+fn check_finite<T: Real>(at: &HeadAt<T>, numbers: &[T]) -> Result<(), Error> {
+    match max_norm(numbers).is_finite() {
+        true => Ok(()),
+        false => Err(Error::Features { example: at.example(), head: at.head() }),
+    }
 }
 
 pub(crate) fn weights<T: Real>(map: &dyn FeatureMap<T>, call: &Call<T>) -> Result<Array4<T>, Error> {
@@ -306,7 +312,7 @@ pub(crate) fn weights<T: Real>(map: &dyn FeatureMap<T>, call: &Call<T>) -> Resul
             let rows = weights.chunks_exact_mut(keys).zip(own.chunks_exact(kept));
             rows.for_each(|(row, own)| row[..kept].copy_from_slice(own));
         }
-        Ok(())
+        check_finite(&at, weights)
     });
     results.into_iter().collect::<Result<(), Error>>()?;
     Ok(Array4::from_shape_vec([batch, heads, queries, keys], weights).expect("one slab a head"))

@@ -173,7 +173,6 @@ fn key_weights_with_every_normaliser() -> Outcome {
         |mask| Settings { normaliser: Arc::new(Binary), ..Settings::softmax(mask) },
     ];
     for settings in kinds {
-        check(&Trial::new(move |mask, _| settings(mask)))?;
         check(&Trial::new(move |mask, _| settings(mask).with_key_weight(Length)))?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use bochner_engine::numerics::Real;
 use bochner_engine::numerics::check::random;
 use bochner_engine::{
     Bias, Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair, PairKernel,
-    Position, PositionGradients, Raw, Scan, Score, Scored, Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
+    Position, PositionGradients, Raw, Scan, Score, Scored, Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp, weights,
 };
 use std::sync::Arc;
 
@@ -279,6 +279,36 @@ impl<T: Real> FeatureMap<T> for Ones {
     }
 
     fn pull(&self, _: HeadRows<T>, _: &[T], _: &[T], _: &mut [T], _: &mut [T]) {}
+}
+
+/// Features of which some are not finite.
+#[derive(Debug)]
+struct Roots;
+
+impl FeatureMap<f32> for Roots {
+    fn features(&self) -> usize {
+        4
+    }
+
+    fn map(&self, rows: HeadRows<f32>, values: &mut [f32], _: &mut [f32]) {
+        let shift = if rows.head == 1 { 0.0 } else { 100.0 };
+        values.iter_mut().zip(rows.x.data()).for_each(|(f, &x)| *f = (x + shift).sqrt());
+    }
+
+    fn pull(&self, _: HeadRows<f32>, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32]) {}
+}
+
+#[test]
+fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
+    let is_named = |error: &Error| matches!(error, Error::Features { example: 0, head: 1 });
+    for form in [Form::Pairwise, Form::LinearTime] {
+        let (settings, x) = (Settings { form, ..Settings::features(Roots, Mask::CAUSAL) }, x());
+        assert!(is_named(&refused(&settings)));
+        assert!(is_named(&weights(&settings, x.view(), x.view()).unwrap_err()));
+        let mut decoder = Decoder::new(&settings, DecoderSize { batch: 2, heads: 2, width: 4, value_width: 4 })?;
+        assert!(is_named(&decoder.step(x.view(), x.view(), x.view()).unwrap_err()));
+    }
+    Ok(())
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! The properties of the engine.
 
+mod any_settings;
+mod biases;
 mod built_in;
+mod conformance;
+mod decoding;
 mod errors;
 mod examples;
 mod kernels;

@@ -36,7 +36,7 @@ fn lengths(batch: usize, keys: usize) -> impl Strategy<Value = Vec<usize>> {
 }
 
 /// A mask of any parts that go together, and sizes.
-fn masks() -> impl Strategy<Value = (Mask, [usize; 4])> {
+pub(crate) fn masks() -> impl Strategy<Value = (Mask, [usize; 4])> {
     let sizes = (1..3_usize, 1..3_usize, 1..9_usize, 1..9_usize);
     sizes.prop_flat_map(|(batch, heads, queries, keys)| {
         let matrices = prop::collection::vec(any::<bool>(), batch * heads * queries * keys);

@@ -71,3 +71,17 @@ fn views_in_any_order_and_saved_passes_may_travel() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn later_positions_change_no_bit_of_earlier_rows() -> Result<(), Error> {
+    let x: Array4<f32> = random([1, 2, 700, 8], "x");
+    let mut later = x.clone();
+    later.slice_mut(s![.., .., 333.., ..]).mapv_inplace(|x| 3.0 - 2.0 * x);
+    let earlier = s![.., .., ..333, ..];
+    for settings in kinds(&Mask::causal()) {
+        let [(own, of_own), (all, of_all)] = [run(&settings, &x)?, run(&settings, &later)?];
+        assert!(own.slice(earlier) == all.slice(earlier), "{:?}", settings.kernel);
+        assert!(of_own.q.slice(earlier) == of_all.q.slice(earlier), "{:?}", settings.kernel);
+    }
+    Ok(())
+}
