@@ -103,6 +103,46 @@ impl Card {
         cost: None,
     };
 
+    /// The card of a score of pairs: of a mechanism whose settings are those of a
+    /// [`Score`](bochner_engine::Score) or a [`PairKernel`](bochner_engine::PairKernel).
+    pub const SCORE: Self = Self {
+        shared_keys: Support::Yes,
+        bias: Support::Yes,
+        ..Self::PAIRWISE
+    };
+
+    /// The card of features that are not negative: of a mechanism whose settings are those of a
+    /// [`FeatureMap`](bochner_engine::FeatureMap).
+    pub const FEATURES: Self = Self {
+        shared_keys: Support::Yes,
+        linear_form: Support::Yes,
+        constant_state: Support::Yes,
+        ..Self::PAIRWISE
+    };
+
+    /// The card of a mechanism whose settings are those of a [`Scan`](bochner_engine::Scan). Its masks are causal.
+    pub const SCAN: Self = Self {
+        masks: Masks::Lengths,
+        cross: Support::No {
+            instead: "attention of a sequence to itself",
+        },
+        shared_keys: Support::Yes,
+        bias: Support::No {
+            instead: "a pairwise mechanism",
+        },
+        linear_form: Support::Yes,
+        dropout: Support::No {
+            instead: "dropout on the output",
+        },
+        constant_state: Support::Yes,
+        weights: Support::No {
+            instead: "a pairwise mechanism",
+        },
+        rows: Rows::Free,
+        symmetry: Symmetry::None,
+        ..Self::PAIRWISE
+    };
+
     /// Whether the mechanism takes such a mask.
     pub fn takes(&self, mask: &Mask) -> bool {
         self.admit_mask(mask).is_ok()

@@ -109,7 +109,7 @@ mod layer;
 pub mod kernels;
 mod learnable_query;
 mod magnitude;
-mod mechanism;
+pub mod mechanism;
 mod shiftmax;
 mod time_input;
 
@@ -140,10 +140,10 @@ pub use kernels::{Points, PointsGradients, Trained};
 pub use learnable_query::{LearnableQuery, Pooled, PooledGradients, QueryScale};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mechanism::{
-    Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
+    Bipolar, Cat, CatForm, Cotangents, CustomMechanism, CustomSettings, Decoding, Expsin, Fingerprint, Forward, Gradients,
     IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer, Primal,
-    PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, SharedMechanism,
-    Softmax, Streams, Variant, find, registry,
+    PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, ScoreMechanism, SharedMechanism,
+    Softmax, Streams, Variant, find, register, registry,
 };
 pub use ndarray;
 pub use rand;

@@ -1,6 +1,6 @@
 //! Bipolar self-attention: ternary queries and keys, weights that are powers of two.
 
-use super::{CLOSED_FORM, Mechanism, Pass, Streams};
+use super::{Mechanism, Pass, Streams};
 use crate::error::Error;
 use crate::kernels::{self, checked_threshold};
 use crate::{Card, Rows, Settings};
@@ -59,7 +59,7 @@ impl<T: Real> Mechanism<T> for Bipolar {
             title: "powers of two of products of ternary queries and keys, a row divided by a power of two",
             paper: "Wang et al. 2025",
             rows: Rows::HalfToOne,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

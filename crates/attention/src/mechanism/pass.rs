@@ -199,11 +199,10 @@ impl<T: Real> Streams<'_, T> {
         &self,
         attended: &Attended<T>,
         cotangent: ArrayView4<T>,
-        wants_bias: bool,
+        wanted: Wanted,
     ) -> Result<engine::Gradients<T>, Error> {
         let [q, k, v] = self.get()?;
         let Attended { settings, saved } = attended;
-        let wanted = Wanted { kernel: true, bias: wants_bias, sink: false };
         Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
     }
 
