@@ -5,9 +5,10 @@
 
 use crate::workload::{Against, Pass, Run, Workload};
 use crate::{Error, mechanisms};
+use bochner_attention::engine::Wanted;
 use bochner_attention::{
     Form, Magnitude, Mask, Masks, Points, Settings, Variant, Workspace, attend, attend_into,
-    attend_vjp, find, registry,
+    attend_vjp, find, kernels, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
@@ -96,7 +97,7 @@ const SOFTMAX: [Shape; 6] = [
 /// The workloads whose instructions are counted: smaller shapes; those with narrow heads are causal.
 pub(crate) fn counted() -> Vec<Workload> {
     let rows = [
-        (IKA_NS, Kind::Squared(Form::Quadratic)),
+        (IKA_NS, Kind::Squared(Form::Pairwise)),
         (LINEAR_TIME, Kind::Squared(Form::LinearTime)),
         ("softmax", Kind::Softmax),
     ];
@@ -200,7 +201,7 @@ fn linear_time(kind: Kind, causal: bool, shape: Shape) -> bool {
     let points = Array3::<f32>::zeros((1, r, 1));
     let mask = mask(causal);
     squared(&points, &points, form, &mask)
-        .form_for(t, t, dv)
+        .form_for(t, t, [1, dv])
         .is_ok_and(|form| form == Form::LinearTime)
 }
 
@@ -228,10 +229,10 @@ pub(crate) fn squared(
     mask: &Mask,
 ) -> Settings<f32> {
     let points = Points::shared_nonstationary(w1.view(), w2.view());
+    let kernel = kernels::squared(points, 1e-5, mask);
     Settings {
-        magnitude: Magnitude::Norm { p: 1.5 },
         form,
-        ..Settings::squared(points, 1e-5, mask)
+        ..kernel.with_key_weight(Magnitude::Norm { p: 1.5 })
     }
 }
 
@@ -248,7 +249,7 @@ impl Inputs {
     fn settings(&self, kind: Kind, mask: &Mask) -> Result<Settings<f32>, Error> {
         match kind {
             Kind::Squared(form) => Ok(squared(&self.w1, &self.w2, form, mask)),
-            Kind::RbfOnly => Ok(Settings::rbf(mask)),
+            Kind::RbfOnly => Ok(kernels::rbf(mask)),
             Kind::Softmax => Ok(Settings::softmax(mask)),
             Kind::Mechanism(name) => {
                 Err(format!("{name} has no settings here: `mechanisms::start` calls it").into())
@@ -275,14 +276,8 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
         let Inputs { q, k, v, .. } = &*again;
         let (q, k, v, workspace) = (q.view(), k.view(), v.view(), Workspace::new());
         let mut output = Array4::zeros(v.raw_dim());
-        attend_into(
-            q,
-            k,
-            v,
-            &again.settings(kind, &own_mask)?,
-            &workspace,
-            output.view_mut(),
-        )?;
+        let settings = again.settings(kind, &own_mask)?;
+        attend_into(&settings, q, k, v, &workspace, output.view_mut())?;
         black_box(output);
         Ok(())
     };
@@ -294,8 +289,9 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
         });
         let (q, k, v) = (q.view(), k.view(), v.view());
         let settings = inputs.settings(kind, &mask)?;
-        let attended = attend(q, k, v, &settings)?;
-        black_box(attend_vjp(&attended, cotangent.view())?);
+        let (_, saved) = attend(&settings, q, k, v)?;
+        let wanted = Wanted { kernel: true, ..Wanted::default() };
+        black_box(attend_vjp(&settings, &saved, q, k, v, cotangent.view(), wanted)?);
         Ok(())
     };
     Ok(vec![Box::new(forward), Box::new(both)])
@@ -308,14 +304,8 @@ fn start_reusing(kind: Kind, shape: Shape) -> Result<Vec<Run>, Error> {
     Ok(vec![Box::new(move || {
         let Inputs { q, k, v, .. } = &*inputs;
         let (q, k, v) = (q.view(), k.view(), v.view());
-        attend_into(
-            q,
-            k,
-            v,
-            &inputs.settings(kind, &mask)?,
-            &workspace,
-            output.view_mut(),
-        )?;
+        let settings = inputs.settings(kind, &mask)?;
+        attend_into(&settings, q, k, v, &workspace, output.view_mut())?;
         black_box(&output);
         Ok(())
     })])
@@ -444,7 +434,7 @@ mod tests {
     #[test]
     fn what_is_counted_is_what_the_formulas_say() {
         let kinds = [
-            (Kind::Squared(Form::Quadratic), false),
+            (Kind::Squared(Form::Pairwise), false),
             (Kind::Squared(Form::LinearTime), false),
             (Kind::Softmax, false),
             (Kind::RbfOnly, false),

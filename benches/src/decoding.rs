@@ -5,7 +5,7 @@
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
 use crate::workload::{Pass, Run, Workload};
-use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Variant};
+use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Variant, kernels};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4, s};
 use rand::Rng;
@@ -37,7 +37,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
     let [squared, performer] = CONSTANT;
     let kinds = [
         ("decode-softmax", Kind::Softmax, LENGTHS, 16),
-        ("decode-ika-ns", Kind::Squared(Form::Quadratic), LENGTHS, 16),
+        ("decode-ika-ns", Kind::Squared(Form::Pairwise), LENGTHS, 16),
         (squared, Kind::Squared(Form::LinearTime), LONG, 16),
         (performer, Kind::Mechanism("performer"), LONG, FEATURES),
     ];
@@ -91,10 +91,8 @@ fn start(kind: Kind, shape: [usize; 6], steps: usize) -> Result<Vec<Run>, Error>
     };
     let mut decoder = match kind {
         Kind::Squared(form) => {
-            let settings = Settings {
-                magnitude: Magnitude::Norm { p: 2.0 },
-                ..squared(&w1, &w2, form, &mask)
-            };
+            let settings = squared(&w1, &w2, form, &mask);
+            let settings = settings.with_key_weight(Magnitude::Norm { p: 2.0 });
             Decoder::new(&settings, size)?
         }
         Kind::Mechanism(name) => {
@@ -105,7 +103,7 @@ fn start(kind: Kind, shape: [usize; 6], steps: usize) -> Result<Vec<Run>, Error>
             mechanism.decoder(size, &[], &pass, Form::LinearTime.into())?
         }
         Kind::Softmax => Decoder::new(&Settings::softmax(&mask), size)?,
-        Kind::RbfOnly => Decoder::new(&Settings::rbf(&mask), size)?,
+        Kind::RbfOnly => Decoder::new(&kernels::rbf(&mask), size)?,
     };
     let mut array = |positions, width| {
         Array4::from_shape_simple_fn((batch, heads, positions, width), || {
@@ -141,7 +139,7 @@ mod tests {
     fn what_is_counted_is_what_the_formulas_say() {
         for kind in [
             Kind::Softmax,
-            Kind::Squared(Form::Quadratic),
+            Kind::Squared(Form::Pairwise),
             Kind::Squared(Form::LinearTime),
             Kind::Mechanism("performer"),
         ] {

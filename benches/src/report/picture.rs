@@ -4,7 +4,7 @@
 use super::number::short;
 use super::results::{Results, Subject};
 use crate::Error;
-use bochner_attention::{Mask, Settings, magnitude, weights};
+use bochner_attention::{Mask, Settings, kernels, magnitude, weights};
 use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
 use ndarray::{Array2, Array4};
 use std::fmt::Write;
@@ -75,9 +75,9 @@ impl Attention {
         let x = Array2::from_shape_fn((MONTHS, WINDOW), |(t, n)| 7.0 * above(12 + t - n));
         let heads: Array4<f64> = x.clone().into_shape_with_order((1, 1, MONTHS, WINDOW))?;
         let mask = Mask::none();
-        let (softmax, alone) = (Settings::softmax(&mask), Settings::rbf(&mask));
+        let (softmax, alone) = (Settings::softmax(&mask), kernels::rbf(&mask));
         let of = |settings| -> Result<Array2<f64>, Error> {
-            let weights = weights(heads.view(), heads.view(), settings)?;
+            let weights = weights(settings, heads.view(), heads.view())?;
             Ok(weights.into_shape_with_order((MONTHS, MONTHS))?)
         };
         let mut similarity = of(&alone)?;

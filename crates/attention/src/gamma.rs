@@ -57,7 +57,7 @@ pub(crate) fn gamma(levels: impl IntoIterator<Item = (i64, u64)>) -> Option<i64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::f64::consts::LN_2;
+    use std::f64::consts::{LN_2, LOG2_E};
 
     fn of(values: &[i64]) -> Option<i64> {
         gamma(levels(values.iter().copied()))

@@ -165,7 +165,7 @@ impl<T: Real> Bias<T> {
         }
         let rows = HeadMask { mask: Mask::NONE, example, head, queries, keys, patterns: &[], seen: None };
         let mut number = [T::zero()];
-        HeadBias::new(self, rows, heads).row(i).add_to(j..j + 1, &mut number);
+        HeadBias::new(self, rows, heads).row(i).add_to(j..j + 1, T::one(), &mut number);
         number[0]
     }
 
@@ -285,22 +285,22 @@ pub(crate) enum RowBias<'a, T> {
 }
 
 impl<T: Real> RowBias<'_, T> {
-    /// Adds the bias of some keys.
-    pub(crate) fn add_to(self, keys: Range<usize>, out: &mut [T]) {
+    /// Adds the bias of some keys times a factor.
+    pub(crate) fn add_to(self, keys: Range<usize>, factor: T, out: &mut [T]) {
         match self {
-            Self::Pairs(row) => out.iter_mut().zip(&row[keys]).for_each(|(x, &b)| *x += b),
+            Self::Pairs(row) => out.iter_mut().zip(&row[keys]).for_each(|(x, &b)| *x += factor * b),
             Self::Slope { slope, position } => {
                 let first = T::of((position - keys.start as i64) as f64);
-                let distances = out.iter_mut().zip(0_u32..);
+                let (slope, distances) = (factor * slope, out.iter_mut().zip(0_u32..));
                 distances.for_each(|(x, n)| *x += slope * (first - T::of(n.into())).abs());
             }
             Self::Distances { row, columns, position } => {
                 let pairs = out.iter_mut().zip(keys);
-                pairs.for_each(|(x, j)| *x += row[column(columns, position, j)]);
+                pairs.for_each(|(x, j)| *x += factor * row[column(columns, position, j)]);
             }
             Self::Columns { row, columns } => {
                 let pairs = out.iter_mut().zip(&columns[keys]);
-                pairs.for_each(|(x, &column)| *x += row[column as usize]);
+                pairs.for_each(|(x, &column)| *x += factor * row[column as usize]);
             }
         }
     }

@@ -4,6 +4,7 @@ mod attend;
 mod bias;
 mod blocks;
 mod call;
+pub mod conformance;
 mod decoder;
 mod error;
 mod features;

@@ -5,7 +5,7 @@ use super::error::Fault;
 use super::report::{Verdict, Worst};
 use super::tensor::Tensor;
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array, ArrayD, Dimension};
+use ndarray::{Array, ArrayD, Dimension, ArrayBase, Data};
 use std::collections::BTreeMap;
 
 /// What our code made of the inputs of a case, by name.
@@ -20,7 +20,11 @@ type Results = BTreeMap<String, Vec<ArrayD<f64>>>;
 
 impl Computed {
     /// Records an output; one that the file does not hold is not looked at.
-    pub(crate) fn output<T: Real, D: Dimension>(&mut self, name: &str, x: &Array<T, D>) {
+    pub(crate) fn output<T: Real, D: Dimension>(
+        &mut self,
+        name: &str,
+        x: &ArrayBase<impl Data<Elem = T>, D>,
+    ) {
         record(&mut self.outputs, name, x);
     }
 
@@ -41,12 +45,16 @@ impl Computed {
     }
 }
 
-fn record<T: Real, D: Dimension>(results: &mut Results, name: &str, x: &Array<T, D>) {
+fn record<T: Real, D: Dimension>(
+    results: &mut Results,
+    name: &str,
+    x: &ArrayBase<impl Data<Elem = T>, D>,
+) {
     let ways = results.entry(name.to_owned()).or_default();
     ways.push(widened(x));
 }
 
-fn widened<T: Real, D: Dimension>(x: &Array<T, D>) -> ArrayD<f64> {
+fn widened<T: Real, D: Dimension>(x: &ArrayBase<impl Data<Elem = T>, D>) -> ArrayD<f64> {
     x.mapv(T::as_f64).into_dyn()
 }
 

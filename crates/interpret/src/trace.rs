@@ -89,7 +89,8 @@ pub fn similarity_magnitude_trace<T: Real>(
     argument::not_empty("q", q.shape())?;
     argument::not_empty("k", k.shape())?;
     argument::shape("k", &[batch, heads, keys, width], k.shape())?;
-    mask.validate(batch, heads, queries, keys)?;
+    let fits = mask.check([batch, heads, queries, keys]);
+    fits.map_err(bochner_attention::Error::from)?;
     similarity.check(batch, heads)?;
     let kept_queries = mask.kept_queries(batch, queries);
     let is_query = |b, i| kept_queries.as_ref().is_none_or(|kept| kept[[b, i]]);

@@ -35,7 +35,7 @@ fn with_points(variant: &Variant, points: usize) -> Result<Variant, Error> {
         return Ok(variant.clone());
     }
     let sized = variant.mechanism::<f32>().with_points(points)?;
-    Ok(sized.mechanism::<f32>().with_form(Form::Quadratic)?)
+    Ok(sized.mechanism::<f32>().with_form(Form::Pairwise)?)
 }
 
 /// The suite's name on the command line.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 // The variants are written in capitals, unlike those of other settings: the fingerprints of published results
 // hash them so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DirectInit {
     /// $w_1 \sim N(0, I/(2\sqrt d))$ and $w_2 = w_1 + w'/10$ with $w'$ a second such draw.
@@ -18,10 +19,8 @@ pub enum DirectInit {
     /// The squared kernel starts near softmax attention's own similarity
     /// $\exp(-|q - k|^2/(2\sqrt d))$, and the two points of a pair are already told apart.
     #[default]
-    #[serde(alias = "near-softmax")]
     NearSoftmax,
     /// $w_1$ and $w_2$ are uniform in $\pm 1/\sqrt{M R}$, Kaiming's bound for the array the points are kept in.
-    #[serde(alias = "kaiming-uniform")]
     KaimingUniform,
 }
 

@@ -9,8 +9,8 @@ mod squared;
 
 pub(crate) use bipolar::{checked_threshold, spike};
 pub use random_features::Trained;
-pub use squared::{Points, PointsGradients};
-pub(crate) use squared::{Squared, points_gradients};
+pub(crate) use squared::Squared;
+pub use squared::{Points, PointsGradients, points_gradients};
 
 use bochner_engine::{Mask, Scored, Settings};
 use bochner_kernels::RandomFeatureMap;

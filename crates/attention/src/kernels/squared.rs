@@ -133,9 +133,16 @@ impl<T: Real> PairKernel<T> for Squared<T> {
     }
 }
 
-/// Returns gradients along spectral points, given those along the kernel's parameters, `[sets, M, n]`, and the points
-/// and the width of a head.
-pub(crate) fn points_gradients<T: Real>(kernel: &Array3<T>, points: usize, width: usize) -> PointsGradients<T> {
+/// Returns gradients along spectral points, given those along the parameters of [`squared`](super::squared()),
+/// `[sets, M, n]`, and the points and the width of a head.
+///
+/// # Panics
+/// If n is not one or two times the numbers of a head's points.
+pub fn points_gradients<T: Real>(
+    kernel: &Array3<T>,
+    points: usize,
+    width: usize,
+) -> PointsGradients<T> {
     let (sets, heads, count) = kernel.dim();
     let size = points * width;
     let of = |n: usize| {

@@ -39,7 +39,6 @@ pub struct Bipolar {
     /// The threshold $\theta$, at least 0; numbers of its size are not zero.
     pub threshold: f64,
     /// The width around the threshold in which t has a slope, which is one over it; positive.
-    #[serde(alias = "surrogate_width")]
     pub surrogate_width: f64,
 }
 

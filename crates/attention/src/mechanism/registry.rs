@@ -1,7 +1,7 @@
 //! The list of mechanisms: an entry makes a module, an enum variant, a place in the registry and a dispatch.
 
 /// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
-/// a mechanism, which names its file, its type, the name of its default as settings files may have it, and its settings:
+/// a mechanism, which names its file, its type, the name of its default, by which settings files know the type, and its settings:
 /// `default`, and the constructors of its presets. Settings are checked when they are read: their serde derives are
 /// `remote = "Self"`, or else there are two.
 ///
@@ -15,16 +15,15 @@ macro_rules! list_of_mechanisms {
 
         /// Any mechanism with its settings: ours, or one of another crate.
         ///
-        /// Written down, `mechanism` is the name of the type. The registry's name of the type's default is read too:
-        /// `ikan-direct` stands for `IkanDirect`. The names of presets, such as `ikan`, are refused there: a preset is
-        /// its type under other settings, which have to be written beside it. A mechanism of another crate is a map
-        /// from its name to its settings, and can be read once it is [registered](register).
+        /// Written down, `mechanism` is the registry's name of the type's default. The names of presets, such as `ikan`,
+        /// are refused there: a preset is its type under other settings, which have to be written beside it. A mechanism
+        /// of another crate is a map from its name to its settings, and can be read once it is [registered](register).
         ///
         /// ```
         /// use bochner_attention::{Mikan, Variant};
         ///
         /// let variant: Variant = serde_json::from_str(r#"{"mechanism": "ikan-direct", "points": 16}"#)?;
-        /// assert!(serde_json::to_string(&variant)?.starts_with(r#"{"mechanism":"IkanDirect""#));
+        /// assert!(serde_json::to_string(&variant)?.starts_with(r#"{"mechanism":"ikan-direct""#));
         /// assert_eq!("ikan".parse::<Variant>()?, Mikan::ikan().into());
         ///
         /// let unknown = serde_json::from_str::<Variant>(r#"{"mycrate/name": {}}"#);
@@ -35,14 +34,14 @@ macro_rules! list_of_mechanisms {
         #[serde(tag = "mechanism", remote = "Self")]
         #[non_exhaustive]
         pub enum Variant {
-            $($(#[$doc])* #[serde(alias = $written)] $name($name),)+
+            $($(#[$doc])* #[serde(rename = $written)] $name($name),)+
             /// A mechanism of another crate.
             #[serde(skip)]
             Custom(CustomSettings),
         }
 
-        /// The names that settings files may have for our mechanisms.
-        const WRITTEN: &[&str] = &[$(stringify!($name), $written),+];
+        /// The names that settings files have for our mechanisms.
+        const WRITTEN: &[&str] = &[$($written),+];
 
         impl Variant {
             /// The mechanism, for `f32` or `f64`.

@@ -1,6 +1,6 @@
 //! What attention allocates, in a process whose allocator counts.
 
-mod inference_allocates_nothing;
+mod decoding_allocates_nothing;
 mod memory_grows_with_length;
 
 use bochner_numerics::allocations::Counting;

@@ -1,6 +1,9 @@
 //! Attention and its gradients hold little beside what they return.
 
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
+use bochner_attention::engine::Wanted;
+use bochner_attention::{
+    Form, Magnitude, Mask, Points, Settings, attend, attend_vjp, kernels,
+};
 use bochner_numerics::allocations::peak;
 use bochner_numerics::check::random;
 
@@ -14,16 +17,19 @@ fn held(form: Form, mask: &Mask, length: usize) -> f64 {
     let [q, k, v] = ["q", "k", "v"].map(|name| random((1, HEADS, length, WIDTH), name));
     let [w1, w2] = ["w1", "w2"].map(|name| 0.1 * random::<f32, _>((1, HEADS, POINTS, WIDTH), name));
     let (w1, w2) = (w1.view(), w2.view());
+    let squared = kernels::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask);
     let settings = Settings {
-        magnitude: Magnitude::Norm { p: 1.5 },
         form,
-        ..Settings::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask)
+        ..squared.with_key_weight(Magnitude::Norm { p: 1.5 })
     };
     let both = || {
         let (q, k, v) = (q.view(), k.view(), v.view());
-        let attended = attend(q, k, v, &settings).unwrap();
-        let cotangent = attended.output.view();
-        attend_vjp(&attended, cotangent).unwrap()
+        let (output, saved) = attend(&settings, q, k, v).unwrap();
+        let wanted = Wanted {
+            kernel: true,
+            ..Wanted::default()
+        };
+        attend_vjp(&settings, &saved, q, k, v, output.view(), wanted).unwrap()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     let (_, bytes) = pool.build().unwrap().install(|| peak(both));
@@ -38,7 +44,7 @@ fn one_head_at_a_time() {
     for (form, mask, length, most) in [
         (Form::LinearTime, &all, 4096, 1.3),
         (Form::LinearTime, &causal, 4096, 1.4),
-        (Form::Quadratic, &all, 2048, 1.6),
+        (Form::Pairwise, &all, 2048, 1.6),
     ] {
         let held = held(form, mask, length);
         assert!((1.0..most).contains(&held), "{form:?}, {mask:?}: {held}");

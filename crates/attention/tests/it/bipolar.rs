@@ -1,9 +1,7 @@
 //! What bipolar attention alone has: exact exponents, surrogate slopes, integers, and its paper's theorems.
 
-use bochner_attention::{
-    Bias, Error, FRACTION_BITS, Mask, Settings, attend, attend_by_shifts, attend_vjp,
-    from_fixed_point, shiftmax, shiftmax_vjp, ternary, to_fixed_point, weights,
-};
+use bochner_attention::{Bias, Error, FRACTION_BITS, Mask, Settings, attend_by_shifts, from_fixed_point, shiftmax, shiftmax_vjp, ternary, to_fixed_point, kernels};
+use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Seed, relative_error};
 use ndarray::{Array2, Array4, array, s};
@@ -56,7 +54,7 @@ fn small_terms_count<T: Real>() {
     ] {
         let [q, k] = with_scores::<T>(&scores, 64);
         let mask = Mask::none();
-        let settings = Settings::bipolar(0.5, 1.0, &mask);
+        let settings = kernels::bipolar(0.5, 1.0, &mask);
         let v = Array4::from_shape_fn((1, 1, scores.len(), 1), |(.., j, _)| {
             T::of(f64::from(u8::from(j == 0)))
         });
@@ -176,7 +174,7 @@ fn slopes_are_those_of_the_window() {
         if is_near { 1.0 / width } else { 0.0 }
     };
     for mask in masks() {
-        let settings = Settings::bipolar(threshold, width, &mask);
+        let settings = kernels::bipolar(threshold, width, &mask);
         let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
         let got = attend_vjp(&attended, g.view()).unwrap();
         let shown = weights(q.view(), k.view(), &settings).unwrap();
@@ -208,7 +206,7 @@ fn a_bias_multiplies_the_powers() {
     let [q, k] = [4, 6].map(|time| random::<f64, _>([2, 2, time, 8], &format!("stream {time}")));
     let bias: Array4<f64> = random([1, 2, 4, 6], "bias");
     let mask = Mask::none();
-    let plain = Settings::bipolar(0.5, 1.0, &mask);
+    let plain = kernels::bipolar(0.5, 1.0, &mask);
     let biased = Settings {
         bias: Some(Bias::fixed(bias.view()).unwrap()),
         ..plain.clone()
@@ -240,10 +238,10 @@ fn a_bias_that_adds_nothing_changes_nothing() {
         let zeros = Bias::relative(table.view()).unwrap();
         let hiding = Bias::fixed(hiding.view()).unwrap();
         for (bias, mask) in [(zeros, &all), (hiding, &hidden)] {
-            let want = weights(x.view(), x.view(), &Settings::bipolar(0.5, 1.0, mask)).unwrap();
+            let want = weights(x.view(), x.view(), &kernels::bipolar(0.5, 1.0, mask)).unwrap();
             let biased = Settings {
                 bias: Some(bias),
-                ..Settings::bipolar(0.5, 1.0, &all)
+                ..kernels::bipolar(0.5, 1.0, &all)
             };
             assert_eq!(weights(x.view(), x.view(), &biased).unwrap(), want);
         }
@@ -268,7 +266,7 @@ fn one_key_alone_has_all_the_weight<T: Real>() {
     ] {
         let settings = Settings {
             bias,
-            ..Settings::bipolar(0.5, 1.0, &mask)
+            ..kernels::bipolar(0.5, 1.0, &mask)
         };
         let shown = weights(x.view(), x.view(), &settings).unwrap();
         for ((.., i, j), &weight) in shown.indexed_iter() {
@@ -291,11 +289,11 @@ fn a_bias_by_distance_is_the_same_in_both_precisions() {
     let mask = Mask::none();
     let single = Settings {
         bias: Some(Bias::alibi()),
-        ..Settings::<f32>::bipolar(0.5, 1.0, &mask)
+        ..kernels::bipolar::<f32>(0.5, 1.0, &mask)
     };
     let double = Settings {
         bias: Some(Bias::alibi()),
-        ..Settings::<f64>::bipolar(0.5, 1.0, &mask)
+        ..kernels::bipolar::<f64>(0.5, 1.0, &mask)
     };
     let got = weights(x.view(), x.view(), &single).unwrap();
     let x = x.mapv(f64::from);
@@ -320,7 +318,7 @@ fn shifts_are_within_a_unit_a_key() {
         assert!((&exact - &v).iter().all(|x| x.abs() <= 0.5_f64.powi(13)));
         let all = masks();
         for mask in if keys == 6 { &all[..] } else { &all[..2] } {
-            let settings = Settings::bipolar(0.5, 1.0, mask);
+            let settings = kernels::bipolar(0.5, 1.0, mask);
             let attended = attend(q.view(), k.view(), exact.view(), &settings).unwrap();
             let [q, k] = [&q, &k].map(|x| ternary(x.view(), 0.5).unwrap());
             let shifted = attend_by_shifts(q.view(), k.view(), values.view(), mask).unwrap();

@@ -1,6 +1,7 @@
 //! The theorems on products of ternary and of binary numbers, by large samples.
 
-use bochner_attention::{Mask, Settings, ternary, weights};
+use bochner_attention::{Mask, Settings, ternary, kernels};
+use crate::conformance::plain::{weights};
 use bochner_numerics::check::random;
 use bochner_numerics::{Seed, Stream, standard_normal};
 use ndarray::{Array4, s};
@@ -149,7 +150,7 @@ fn ternary_products_find_the_largest_more_often() {
     let by_ternary = found(&|b, j| product(b, j, f64::from));
     assert!(by_ternary > 1.2 * binary, "{by_ternary} {binary}");
     // Shiftmax keeps the order of the scores.
-    let settings = Settings::bipolar(0.5, 1.0, &Mask::none());
+    let settings = kernels::bipolar(0.5, 1.0, &Mask::none());
     let shown = weights(q.view(), k.view(), &settings).unwrap();
     assert_eq!(found(&|b, j| shown[[b, 0, 0, j]]), by_ternary);
 }

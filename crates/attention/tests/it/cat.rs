@@ -33,7 +33,7 @@ impl<T: Real> Sequences<T> {
     fn attend(&self, form: CatForm, mask: &Mask) -> Array4<T> {
         let streams = Streams::new([self.z.view(), self.v.view()], mask);
         let cat: &dyn Mechanism<T> = &Cat { form };
-        cat.forward(&streams, &[], &PASS).unwrap().output
+        cat.forward(&streams, &[], &PASS).unwrap().output.into_owned()
     }
 
     fn weights(&self, form: CatForm) -> Array4<T> {

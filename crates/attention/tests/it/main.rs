@@ -1,8 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
-mod agrees_with_torch;
 mod bipolar;
-mod bipolar_on_bits;
 mod bipolar_theorems;
 mod cat;
 mod conformance;

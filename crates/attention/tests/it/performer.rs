@@ -1,10 +1,7 @@
 //! What Performer alone has: features of either sign, draws, and a causal form that is causal.
 
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    Cotangents, Coupling, Decoder, DecoderSize, Form, Mask, Mechanism, Norms, Pass, Performer,
-    RandomFeatureMap, Redraw, Size, Softmax, Streams, Variant,
-};
+use bochner_attention::{Cotangents, Coupling, Decoder, DecoderSize, Form, Mask, Mechanism, Norms, Pass, Performer, RandomFeatureMap, Redraw, Size, Softmax, Streams, Variant};
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
 use ndarray::{Array1, Array4, Axis, ScalarOperand, concatenate, s};
 
@@ -28,7 +25,7 @@ fn output<T: Real>(
     mask: &Mask,
 ) -> Array4<T> {
     let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
-    mechanism.forward(&inputs, &[], &PASS).unwrap().output
+    (mechanism.forward(&inputs, &[], &PASS).unwrap().output).into_owned()
 }
 
 /// The output, and the gradients of queries, keys and values.
@@ -46,7 +43,7 @@ fn results<T: Real>(
     };
     let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
     let [q, k, v] = <[_; 3]>::try_from(pulled.unwrap().streams).unwrap();
-    [forward.output, q, k, v]
+    [forward.output.into_owned(), q, k, v]
 }
 
 fn of(features: RandomFeatureMap, points: usize, form: Form) -> Performer {
@@ -64,7 +61,7 @@ fn no_late_key_matters<T: Real>() {
     let [q, k, v] = ["q", "k", "v"].map(|name| random::<T>([1, 2, length, 8], 1.0, name));
     let mask = Mask::none().with_causality();
     for map in MAPS {
-        for form in [Form::LinearTime, Form::Quadratic] {
+        for form in [Form::LinearTime, Form::Pairwise] {
             let performer = of(map, 16, form);
             let want = output(&performer, [&q, &k, &v], &mask);
             for (at, size) in [(299, 8.0), (299, 1e6), (130, 8.0), (128, 1e6), (127, 8.0)] {
@@ -93,7 +90,7 @@ fn features_of_either_sign_follow_their_formula() {
     let masks = [Mask::none(), Mask::none().with_causality()];
     for (mask, form) in masks
         .iter()
-        .flat_map(|mask| [(mask, Form::LinearTime), (mask, Form::Quadratic)])
+        .flat_map(|mask| [(mask, Form::LinearTime), (mask, Form::Pairwise)])
     {
         let performer = of(RandomFeatureMap::Trigonometric, 100, form);
         let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
@@ -170,10 +167,10 @@ fn forgotten_positions_have_never_been() {
         loud
     };
     for map in MAPS {
-        let mechanism: &dyn Mechanism<f32> = &of(map, 16, Form::Quadratic);
+        let mechanism: &dyn Mechanism<f32> = &of(map, 16, Form::Pairwise);
         let new = || {
             mechanism
-                .decoder(size, &[], &PASS, Form::Quadratic.into())
+                .decoder(size, &[], &PASS, Form::Pairwise.into())
                 .unwrap()
         };
         let step = |decoder: &mut Decoder<f32>, [k, v]: [&Array4<f32>; 2], from, to| {
@@ -209,7 +206,7 @@ fn both_forms_have_the_same_gradients_over_several_parts() {
     }
     let mask = Mask::none().with_causality();
     for map in MAPS.into_iter().filter(|map| map.is_positive()) {
-        let [got, want] = [Form::LinearTime, Form::Quadratic]
+        let [got, want] = [Form::LinearTime, Form::Pairwise]
             .map(|form| results(&of(map, 8, form), [&q, &k, &v, &cotangent], &mask));
         for (got, want) in got.iter().zip(&want) {
             let bound = Tolerance::gradients::<f64>().bound(want.iter().copied());
@@ -225,7 +222,7 @@ fn powers_come_out<T: Real + ScalarOperand>(
     (map, mask): (RandomFeatureMap, &Mask),
     powers: &[[i32; 2]],
 ) {
-    for form in [Form::LinearTime, Form::Quadratic] {
+    for form in [Form::LinearTime, Form::Pairwise] {
         let gradients = |[of_values, of_cotangents]: [i32; 2]| {
             let power = |power: i32| T::of(2.0_f64.powi(power));
             let (v, cotangent) = (v * power(of_values), cotangent * power(of_cotangents));
@@ -287,7 +284,7 @@ fn queries_and_keys_that_favour_other_features_are_weighed() {
         ["q", "k", "v", "cotangent"].map(|name| random::<f32>(shape, 1.0, name));
     // Keys so near to each other that no one of them has all the weight: a gradient along them is left.
     let (q, k, mask) = (q + 20.0, k * 0.03 - 20.0, Mask::none());
-    let [pairs, sums] = [Form::Quadratic, Form::LinearTime].map(|form| {
+    let [pairs, sums] = [Form::Pairwise, Form::LinearTime].map(|form| {
         let mechanism = of(RandomFeatureMap::Positive, 8, form);
         results(&mechanism, [&q, &k, &v, &cotangent], &mask)
     });

@@ -1,10 +1,8 @@
 //! The theorems of the notes of Ji and Xie on attention, by their numbers: what permutations of the positions
 //! do to self-attention, cross-attention and learnable queries, and what breaks that.
 
-use bochner_attention::{
-    Cat, LearnableQuery, Mask, Mechanism, Pass, QueryScale, Settings, Streams, attend, fold,
-    unfold, weights,
-};
+use bochner_attention::{Cat, LearnableQuery, Mask, Mechanism, Pass, QueryScale, Settings, Streams, fold, unfold};
+use crate::conformance::plain::{attend, weights};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use ndarray::{Array2, Array3, Array4, ArrayView3, Axis, Dimension, ShapeBuilder};
@@ -42,7 +40,7 @@ fn pooled(x: &Array4<f64>) -> Array4<f64> {
     let queries: Array3<f64> = random((1, 3, WIDTH), 14);
     let pooled =
         LearnableQuery::default().attend(queries.view(), k.view(), v.view(), &Mask::none());
-    pooled.unwrap().output
+    pooled.unwrap().output.into_owned()
 }
 
 /// Each token under one linear map.
@@ -59,7 +57,7 @@ fn convolved(x: &Array4<f64>, width: usize) -> Array4<f64> {
     let (mask, seed) = (Mask::none(), Seed::new(0));
     let streams = Streams::new([scores.view(), x.view()], &mask);
     let attended = Cat::default().forward(&streams, &[], &Pass::Evaluation { seed });
-    mapped(&attended.unwrap().output, &random((WIDTH, WIDTH), 15))
+    mapped(&attended.unwrap().output.into_owned(), &random((WIDTH, WIDTH), 15))
 }
 
 /// Tokens with encodings of their positions.

@@ -1,9 +1,7 @@
 //! Random features by pairs: dropout, windows and cancelling weights, where a block or the range of numbers ends.
 
-use bochner_attention::{
-    Decoder, DecoderSize, Form, Mask, RandomFeatureMap, Settings, Trained, attend, attend_vjp,
-    weights,
-};
+use bochner_attention::{Decoder, DecoderSize, Form, Mask, RandomFeatureMap, Settings, Trained, kernels};
+use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Seed, relative_error};
 use ndarray::{Array2, Array3, Array4, arr1, s};
@@ -29,7 +27,7 @@ fn dropout_knows_each_key_beyond_the_first_block() {
     let g: Array4<f64> = random([1, HEADS, queries, 3], "cotangent");
     let dropout = DropoutMask::new(0.4, Seed::new(3)).unwrap();
     let mask = Mask::none();
-    let plain = Settings::random_features(w.view(), RandomFeatureMap::Positive, Trained::No, &mask);
+    let plain = kernels::random_features(w.view(), RandomFeatureMap::Positive, Trained::No, &mask);
     let mut kept = weights(q.view(), k.view(), &plain).unwrap();
     dropout.scale(0, kept.as_slice_mut().unwrap());
     let settings = Settings {
@@ -72,8 +70,8 @@ fn values_that_a_window_has_passed_take_no_digits() {
     let mask = Mask::none().with_causality().with_window(5, 0).unwrap();
     let map = RandomFeatureMap::Positive;
     let settings = Settings {
-        form: Form::Quadratic,
-        ..Settings::random_features(w.view(), map, Trained::No, &mask)
+        form: Form::Pairwise,
+        ..kernels::random_features(w.view(), map, Trained::No, &mask)
     };
     let [mut all, mut late] = [0, 1].map(|_| Decoder::new(&settings, SIZE).unwrap());
     let streams = [&q, &k, &v];
@@ -111,8 +109,8 @@ fn weights_that_nearly_cancel_divide_by_no_infinity() {
     let mask = Mask::none();
     let map = RandomFeatureMap::Trigonometric;
     let settings = Settings {
-        form: Form::Quadratic,
-        ..Settings::random_features(w.view(), map, Trained::No, &mask)
+        form: Form::Pairwise,
+        ..kernels::random_features(w.view(), map, Trained::No, &mask)
     };
     for value in [0.0, 1.0] {
         let v = Array4::<f32>::from_elem((1, 1, 4, 2), value);

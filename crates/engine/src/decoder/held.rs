@@ -112,7 +112,7 @@ impl<T: Real> Decoder<T> {
         if caches.any(|cache| cache.length() > length && cache.first() > needed) {
             return Err(Error::Unsupported {
                 what: "truncating to positions that are summed up (Form::LinearTime) or no longer held (a window)",
-                instead: "a clone made at that length, or Form::Quadratic without a window",
+                instead: "a clone made at that length, or Form::Pairwise without a window",
             });
         }
         for cache in &mut self.caches {

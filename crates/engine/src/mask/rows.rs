@@ -53,7 +53,7 @@ impl Mask {
             start = start.max(up_to(0).saturating_sub(left));
             end = end.min(up_to(right.saturating_add(1)));
         }
-        start..end.max(start)
+        start.min(end)..end
     }
 
     /// Returns the begin and the end of the packed sequence of a query; the whole sequence if none are packed.

@@ -100,6 +100,12 @@ impl<T: Real> Task for Pull<'_, T> {
         let BlockGradients { scores, weights, keys, rows, deltas, dropout, .. } = self.block;
         let all = scores.chunks_exact_mut(keys).zip(weights.chunks_exact_mut(keys));
         for (r, ((scores, weights), row)) in all.zip(rows).enumerate() {
+            if row.largest == T::neg_infinity() {
+                // No key is kept.
+                scores.fill(T::zero());
+                weights.fill(T::zero());
+                continue;
+            }
             let (inverse, largest) = (bounded(row.sum.recip()), row.largest);
             let delta = deltas[r] / row.total;
             let weight = |x: T| exp2::<T, A>((x - largest) * self.log2_base) * inverse;

@@ -291,8 +291,9 @@ impl<T: Real> Head<'_, T> {
         let (pairs, cols) = (x.len(), keys.len());
         let is_weight = self.normaliser.kind() == Kind::Weight;
         let is_raw = self.kernel.scores_are_raw();
-        let parameters = gradients.parameters.len();
-        room.make(pairs, parameters, !is_raw, is_weight && self.has_terms());
+        let (parameters, base) = (gradients.parameters.len(), self.normaliser.ln_base());
+        let has_own_terms = self.has_terms() && (is_weight || base != 1.0);
+        room.make(pairs, parameters, !is_raw, has_own_terms);
         let tile = self.tile(queries.start, keys);
         for n in 0..parameters {
             self.kernel.parameter_slopes(&tile, n, x, &mut room.parameters[n * pairs..][..pairs]);
@@ -329,11 +330,20 @@ impl<T: Real> Head<'_, T> {
             dropout: self.dropout.map(|_| &room.dropout[..pairs]),
         });
         if self.has_terms() {
-            let of_terms = if is_weight { &room.terms[..] } else { &*scores };
+            if !is_weight {
+                // Terms are logarithms to the base e, whatever the base of the logits.
+                let all = room.terms.iter_mut().zip(&*scores);
+                all.for_each(|(term, &x)| *term = x / T::of(base));
+            }
+            let of_terms = if has_own_terms { &room.terms[..] } else { &*scores };
             self.pull_terms(queries.clone(), keys, of_terms, gradients);
         }
-        for (scores, _) in scores.chunks_exact_mut(cols).zip(rows).filter(|(_, row)| row.is_level) {
-            scores.fill(T::zero());
+        for ((i, scores), row) in queries.zip(scores.chunks_exact_mut(cols)).zip(rows) {
+            match row.is_level {
+                true => scores.fill(T::zero()),
+                // A sum has a slope along a weight of zero, too.
+                false => self.rows.fill_hidden(i, keys, scores, T::zero()),
+            }
         }
         for (n, gradient) in gradients.parameters.iter_mut().enumerate() {
             instructions::run(Dot { a: &room.parameters[n * pairs..][..pairs], b: scores, sum: gradient });

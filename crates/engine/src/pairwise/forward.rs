@@ -187,7 +187,7 @@ impl<T: Real> Head<'_, T> {
             true => Some(terms.of_row(self, queries.start, keys, reference)),
             false => terms.shared(self, keys, reference),
         };
-        let hidden = self.hidden();
+        let (hidden, per_unit) = (self.hidden(), T::of(self.normaliser.ln_base().recip()));
         let each = queries.zip(scores.chunks_exact_mut(keys.len())).zip(rows);
         for ((i, scores), row) in each {
             if is_logit {
@@ -195,7 +195,7 @@ impl<T: Real> Head<'_, T> {
                     instructions::run(Add { scores: &mut *scores, terms });
                 }
                 if let Some(bias) = self.bias {
-                    bias.row(i).add_to(keys.clone(), scores);
+                    bias.row(i).add_to(keys.clone(), per_unit, scores);
                 }
             }
             if row.is_level {

@@ -4,10 +4,11 @@ use super::{features_random, is_stationary};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
+use bochner_attention::engine::{Gradients, Wanted};
+use bochner_attention::kernels::points_gradients;
 use bochner_attention::{
-    AttentionGradients, Blocks, Cotangents, Decoder, DecoderSize, Error, Form, Magnitude, Mask,
-    Mechanism, Pass, Points, PointsGradients, Settings, Stream, Streams, Trained, Variant, attend,
-    attend_vjp, find, weights,
+    Blocks, Cotangents, Decoder, DecoderSize, Form, Magnitude, Mask, Mechanism, Pass, Points,
+    Settings, Stream, Streams, Trained, Variant, attend, attend_vjp, find, kernels, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, Ix4, s};
@@ -28,13 +29,11 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         return random_features(file, &inputs);
     }
     let points = GivenPoints::read(file)?;
-    let settings = Settings {
-        magnitude: magnitude(file)?,
-        ..points.settings(file.number("floor")?, mask)
-    };
+    let settings = points.settings(file.number("floor")?, mask);
+    let settings = settings.with_key_weight(magnitude(file)?);
     let mut computed = Computed::default();
     if file.asks_for("weights") {
-        let weights = weights(q, k, &settings).map_err(Fault::refused)?;
+        let weights = weights(&settings, q, k).map_err(Fault::refused)?;
         computed.output("weights", &weights);
     }
     // The error of the linear-time form is absolute in the similarity, and some of these cases have rows that are like
@@ -52,7 +51,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 
 /// The forms of everything that goes pair by pair, the second in blocks of which the cases fill several.
 const PAIR_BY_PAIR: [Form; 2] = [
-    Form::Quadratic,
+    Form::Pairwise,
     Form::Blocked(Blocks {
         queries: 3,
         keys: 2,
@@ -70,7 +69,7 @@ pub(super) fn in_forms<T: Real>(
     forms: impl Iterator<Item = Form>,
     (settings, [q, k, v]): (&Settings<T>, [ArrayView4<T>; 3]),
     computed: &mut Computed,
-    mut record: impl FnMut(&AttentionGradients<T>, &mut Computed),
+    mut record: impl FnMut(&Gradients<T>, &mut Computed),
 ) -> Result<(), Fault> {
     let cotangent = file.ranked_cotangent::<T, Ix4>()?;
     for form in forms {
@@ -78,10 +77,12 @@ pub(super) fn in_forms<T: Real>(
             form,
             ..settings.clone()
         };
-        let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
-        computed.output("output", &attended.output);
+        let (output, saved) = attend(&settings, q, k, v).map_err(Fault::refused)?;
+        computed.output("output", &output);
         if let Some(g) = &cotangent {
-            let g = attend_vjp(&attended, g.view()).map_err(Fault::refused)?;
+            let wanted = Wanted { kernel: true, ..Wanted::default() };
+            let g = attend_vjp(&settings, &saved, q, k, v, g.view(), wanted);
+            let g = g.map_err(Fault::refused)?;
             record(&g, computed);
         }
         if file.word("mask")? == "causal" {
@@ -96,7 +97,7 @@ pub(super) fn in_forms<T: Real>(
 fn decode<T: Real>(
     settings: &Settings<T>,
     [q, k, v]: [ArrayView4<T>; 3],
-) -> Result<Array4<T>, Error> {
+) -> Result<Array4<T>, bochner_attention::engine::Error> {
     let (batch, heads, queries, width) = q.dim();
     let (_, _, keys, value_width) = v.dim();
     let size = DecoderSize {
@@ -182,10 +183,10 @@ fn random_features<T: Real>(file: &CaseFile, inputs: &Streams<T>) -> Result<Comp
     let w: Array3<T> = file.array("w")?;
     let [q, k, v] = inputs.get().map_err(Fault::refused)?;
     let map = features_random::map(file)?;
-    let settings = Settings::random_features(w.view(), map, Trained::Yes, inputs.mask);
+    let settings = kernels::random_features(w.view(), map, Trained::Yes, inputs.mask);
     let mut computed = Computed::default();
     if file.asks_for("weights") {
-        let weights = weights(q, k, &settings).map_err(Fault::refused)?;
+        let weights = weights(&settings, q, k).map_err(Fault::refused)?;
         computed.output("weights", &weights);
     }
     let forms = PAIR_BY_PAIR.into_iter();
@@ -193,7 +194,9 @@ fn random_features<T: Real>(file: &CaseFile, inputs: &Streams<T>) -> Result<Comp
     let all = (&settings, [q, k, v]);
     in_forms(file, forms, all, &mut computed, |g, computed| {
         record_streams(g, computed);
-        let points = g.points.as_ref().expect("trained frequencies");
+        let along = g.kernel.as_ref().expect("trained frequencies");
+        let (_, count, width) = w.dim();
+        let points = points_gradients(along, count, width);
         computed.gradient("w", &points.w1.index_axis(Axis(0), 0).to_owned());
     })?;
     Ok(computed)
@@ -205,7 +208,7 @@ pub(super) fn mechanism(file: &CaseFile) -> Result<Option<Variant>, Fault> {
 }
 
 /// Records the gradients along queries, keys and values.
-fn record_streams<T: Real>(g: &AttentionGradients<T>, computed: &mut Computed) {
+fn record_streams<T: Real>(g: &Gradients<T>, computed: &mut Computed) {
     computed.gradient("q", &g.q);
     computed.gradient("k", &g.k);
     computed.gradient("v", &g.v);
@@ -213,12 +216,12 @@ fn record_streams<T: Real>(g: &AttentionGradients<T>, computed: &mut Computed) {
 
 /// Records the gradients of attention.
 pub(super) fn record<T: Real>(
-    g: &AttentionGradients<T>,
+    g: &Gradients<T>,
     points: &GivenPoints<T>,
     computed: &mut Computed,
 ) {
     record_streams(g, computed);
-    if let Some(g) = &g.points {
+    if let Some(g) = &g.kernel {
         points.gradients(g, computed);
     }
 }
@@ -283,10 +286,12 @@ impl<T: Real> GivenPoints<T> {
     }
 
     pub(super) fn settings(&self, floor: f64, mask: &Mask) -> Settings<T> {
-        Settings::squared(self.points(), floor, mask)
+        kernels::squared(self.points(), floor, mask)
     }
 
-    fn gradients(&self, gradients: &PointsGradients<T>, computed: &mut Computed) {
+    fn gradients(&self, kernel: &Array3<T>, computed: &mut Computed) {
+        let (_, _, count, width) = self.w1.dim();
+        let gradients = points_gradients(kernel, count, width);
         let mut record = |name, gradient: &Array4<T>| {
             if self.shared {
                 computed.gradient(name, &gradient.index_axis(Axis(0), 0).to_owned());

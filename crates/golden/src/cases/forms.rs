@@ -4,7 +4,8 @@ use super::attention::{GivenPoints, in_forms, magnitude, mask, record};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{Form, Settings, linear_time_state};
+use bochner_attention::engine::linear_time_state;
+use bochner_attention::{Form, Settings};
 use bochner_numerics::Real;
 use ndarray::Array4;
 
@@ -16,19 +17,18 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let points = GivenPoints::read(file)?;
     let (magnitude, mask) = (magnitude(file)?, mask(file)?);
     let settings = Settings {
-        magnitude,
         form: Form::LinearTime,
-        ..points.settings(file.number("floor")?, &mask)
+        ..points.settings(file.number("floor")?, &mask).with_key_weight(magnitude)
     };
     let mut computed = Computed::default();
-    let forms = [Form::Quadratic, Form::LinearTime].into_iter();
+    let forms = [Form::Pairwise, Form::LinearTime].into_iter();
     let all = (&settings, [q, k, v]);
     in_forms(file, forms, all, &mut computed, |g, computed| {
         record(g, &points, computed);
     })?;
     if file.choice("state", &["yes", "no"])? == "yes" {
         file.check_outputs(&["g", "a", "b", "z"])?;
-        let state = linear_time_state(q, k, v, &settings);
+        let state = linear_time_state(&settings, q, k, v);
         let state = state.map_err(Fault::refused)?;
         computed.output("g", &state.g);
         computed.output("a", &state.a);

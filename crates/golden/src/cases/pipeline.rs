@@ -7,7 +7,7 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
     Copula, Cotangents, Drawn, Magnitude, Mask, Mechanism, Mikan, MikanGradients, ParameterSpec,
-    Pass, Points, Preset, Settings, Stationarity, Streams, weights,
+    Pass, Points, Preset, Stationarity, Streams, kernels, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, ArrayView1, Ix4};
@@ -127,11 +127,10 @@ fn weights_of<T: Real>(
     inputs: &Streams<T>,
     drawn: &Drawn<T>,
 ) -> Result<Array4<T>, Fault> {
-    let settings = Settings {
-        magnitude: Magnitude::Norm { p: mikan.p },
-        ..Settings::squared(Points::of_sets(&drawn.points), mikan.floor, inputs.mask)
-    };
-    weights(inputs.q(), inputs.k(), &settings).map_err(Fault::refused)
+    let points = Points::of_sets(&drawn.points);
+    let settings = kernels::squared(points, mikan.floor, inputs.mask);
+    let settings = settings.with_key_weight(Magnitude::Norm { p: mikan.p });
+    weights(&settings, inputs.q(), inputs.k()).map_err(Fault::refused)
 }
 
 fn record<T: Real>(g: &MikanGradients<T>, specs: &[ParameterSpec], computed: &mut Computed) {

@@ -1,7 +1,7 @@
 //! What the trace is made of, and what it leaves out.
 
 use super::*;
-use bochner_attention::{Settings, weights};
+use bochner_attention::{kernels, weights};
 use ndarray::{Array4, Axis};
 
 fn random(shape: [usize; 4], seed: usize) -> Array4<f64> {
@@ -25,18 +25,18 @@ fn similarity_and_key_magnitude_are_what_weights_are_made_of() {
     };
     let none = Mask::none();
     for (similarity, settings) in [
-        (Similarity::Rbf, Settings::rbf(&none)),
+        (Similarity::Rbf, kernels::rbf(&none)),
         (
             Similarity::Periodic { period: 2.0 },
-            Settings::expsin(2.0, &none),
+            kernels::expsin(2.0, &none),
         ),
-        (Similarity::Linear, Settings::linear(&none)),
+        (Similarity::Linear, kernels::linear(&none)),
         (
             Similarity::Squared {
                 points,
                 floor: 1e-3,
             },
-            Settings::squared(points, 1e-3, &none),
+            kernels::squared(points, 1e-3, &none),
         ),
     ] {
         for magnitude in [
@@ -44,11 +44,8 @@ fn similarity_and_key_magnitude_are_what_weights_are_made_of() {
             Magnitude::Norm { p: P },
             Magnitude::Released { p: P },
         ] {
-            let settings = Settings {
-                magnitude,
-                ..settings.clone()
-            };
-            let want = weights(q.view(), k.view(), &settings).unwrap();
+            let settings = settings.clone().with_key_weight(magnitude);
+            let want = weights(&settings, q.view(), k.view()).unwrap();
             let of_key = |j: usize| {
                 let key = k.select(Axis(2), &[j]);
                 let by = (&similarity, magnitude);

@@ -60,10 +60,9 @@ impl<E: Element> Translator<E> {
     /// # Numerics
     /// States are kept from token to token, so that a token takes the time of one position. Sentences of similar length
     /// take their steps together, at most 32 of them, and fewer the wider the beam is above 5: at most 160 hypotheses.
-    /// What a mechanism draws for a sentence, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
-    /// for the sentence's place in its batch. So it depends on the lengths of all sources, on their order, on the
-    /// beam's width and on whether a mechanism refused the batch; the number of threads changes nothing. Without such
-    /// draws, a sentence's neighbours change its numbers by rounding alone. The logarithmic probabilities are those of
+    /// What a mechanism draws, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws once for all
+    /// sentences. A sentence's neighbours change its numbers by rounding alone, the number of threads changes nothing. The
+    /// logarithmic probabilities are those of
     /// [`apply`](Self::apply) in the same pass, to rounding.
     ///
     /// About as many batches are at work at once as there are threads, and each holds the states of its hypotheses. Keys

@@ -279,7 +279,7 @@ pub(super) fn copula_terms() -> Result<Vec<CopulaTerm>, Error> {
     let term = |(name, copula): (&'static str, Copula)| {
         let extra = |tokens: usize, [heads, points, width]: [usize; 3]| -> Result<_, Error> {
             let of = |copula| {
-                let form = Form::Quadratic;
+                let form = Form::Pairwise;
                 let mikan = Mikan {
                     points,
                     form,

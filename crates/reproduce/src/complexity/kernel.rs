@@ -1,7 +1,8 @@
 //! A squared kernel with random points, in either form.
 
 use crate::Error;
-use bochner_attention::{Attended, DirectInit, Form, Magnitude, Mask, Points, Settings, attend};
+use bochner_attention::engine::Output;
+use bochner_attention::{DirectInit, Form, Magnitude, Mask, Points, Settings, attend, kernels};
 use bochner_numerics::{Seed, standard_normal};
 use bochner_spectral::direct_points;
 use ndarray::{Array3, Array4};
@@ -32,14 +33,15 @@ impl SquaredKernel {
         }
     }
 
-    pub(super) fn attend(&self, form: Form) -> Result<Attended<'_, f32>, Error> {
+    pub(super) fn attend(&self, form: Form) -> Result<Output<f32>, Error> {
         let points = Points::shared_nonstationary(self.w1.view(), self.w2.view());
+        let kernel = kernels::squared(points, 1e-5, &Mask::none());
         let settings = Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
             form,
-            ..Settings::squared(points, 1e-5, &Mask::none())
+            ..kernel.with_key_weight(Magnitude::Norm { p: 2.0 })
         };
         let [q, k, v] = self.qkv.each_ref().map(|x| x.view());
-        Ok(attend(q, k, v, &settings)?)
+        let attended = attend(&settings, q, k, v).map_err(bochner_attention::Error::from)?;
+        Ok(attended.0)
     }
 }

@@ -186,7 +186,7 @@ impl Job {
     fn run_kernel(&self, long_enough: f64) -> Result<Lap, Error> {
         let kernel = SquaredKernel::random(self.tokens, self.points, WIDTH, HEADS);
         let form = match self.form {
-            Form::Quadratic => bochner_attention::Form::Quadratic,
+            Form::Quadratic => bochner_attention::Form::Pairwise,
             Form::Linear => bochner_attention::Form::LinearTime,
         };
         lap(long_enough, || kernel.attend(form).map(drop))

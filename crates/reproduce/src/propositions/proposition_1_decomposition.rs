@@ -4,7 +4,7 @@ use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, head, largest, largest_difference, matrix, normalised};
 use crate::study::{Allowed, Finding, Measure};
-use bochner_attention::{Magnitude, Mask, Settings, magnitude, weights};
+use bochner_attention::{Magnitude, Mask, kernels, magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Axis};
@@ -98,13 +98,8 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
 }
 
 fn attended(q: &Array2<f64>, k: &Array2<f64>, p: f64) -> Result<Array2<f64>, Error> {
-    let settings = Settings {
-        magnitude: Magnitude::Norm { p },
-        ..Settings::rbf(&Mask::none())
-    };
-    Ok(matrix(weights(
-        head(q.view()).view(),
-        head(k.view()).view(),
-        &settings,
-    )?))
+    let settings = kernels::rbf(&Mask::none()).with_key_weight(Magnitude::Norm { p });
+    let [q, k] = [q, k].map(|x| head(x.view()));
+    let found = weights(&settings, q.view(), k.view());
+    Ok(matrix(found.map_err(bochner_attention::Error::from)?))
 }

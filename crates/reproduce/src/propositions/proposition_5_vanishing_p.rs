@@ -5,7 +5,7 @@ use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
 use crate::study::case::{Case, each, head, larger, largest, largest_difference, matrix};
 use crate::study::{Allowed, Finding, Measure};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, weights};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, kernels, weights};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Array3, ArrayView1, Axis as NdAxis, array, concatenate};
 
@@ -228,19 +228,19 @@ impl Similar {
         mask: &Mask,
     ) -> Result<Array2<f64>, Error> {
         let similarity = match self {
-            Self::Rbf => Settings::rbf(mask),
+            Self::Rbf => kernels::rbf(mask),
             Self::Squared { w1, w2 } => {
                 let points = Points::shared_nonstationary(w1.view(), w2.view());
-                Settings::squared(points, 1e-5, mask)
+                kernels::squared(points, 1e-5, mask)
             }
         };
         let settings = Settings {
-            magnitude,
-            form: Form::Quadratic,
-            ..similarity
+            form: Form::Pairwise,
+            ..similarity.with_key_weight(magnitude)
         };
         let (q, k) = (head(q.view()), head(k.view()));
-        Ok(matrix(weights(q.view(), k.view(), &settings)?))
+        let found = weights(&settings, q.view(), k.view());
+        Ok(matrix(found.map_err(bochner_attention::Error::from)?))
     }
 
     /// The similarities alone, normalised over the keys of G.

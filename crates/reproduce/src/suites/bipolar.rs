@@ -4,7 +4,7 @@ use crate::statistics::{Paired, mean, sample_deviation};
 use crate::study::case::{Case, each, head, matrix};
 use crate::study::{Finding, Measure, Study};
 use crate::{Error, Scale};
-use bochner_attention::{Mask, Settings, ternary, weights};
+use bochner_attention::{Mask, kernels, ternary, weights};
 use ndarray::{Array2, ArrayView1};
 
 /// The suite.
@@ -234,8 +234,9 @@ fn found(
     let [t, u] = [&q, &k].map(|x| ternary(head(x.view()).view(), threshold));
     let [t, u] = [t?, u?].map(|spikes| matrix(spikes.mapv(f64::from)));
     let above = |x: &Array2<f64>| x.mapv(|x| x.max(0.0));
-    let settings = Settings::bipolar(threshold, 1.0, &Mask::none());
-    let shiftmax = weights(head(q.view()).view(), head(k.view()).view(), &settings)?;
+    let settings = kernels::bipolar(threshold, 1.0, &Mask::none());
+    let shiftmax = weights(&settings, head(q.view()).view(), head(k.view()).view())
+        .map_err(bochner_attention::Error::from)?;
     let raw = q.dot(&k.t());
     let all = [
         above(&t).dot(&above(&u).t()),
@@ -274,12 +275,9 @@ fn rows(scale: Scale) -> Result<Finding, Error> {
     let sums = each(40, cases, |mut case| {
         let (keys, width) = (case.count(1, 64), case.count(1, 64));
         let [q, k] = [4, keys].map(|rows| case.normal(rows, width, 1.0));
-        let settings = Settings::bipolar(0.5, 1.0, &Mask::none());
-        let found = matrix(weights(
-            head(q.view()).view(),
-            head(k.view()).view(),
-            &settings,
-        )?);
+        let settings = kernels::bipolar(0.5, 1.0, &Mask::none());
+        let found = weights(&settings, head(q.view()).view(), head(k.view()).view());
+        let found = matrix(found.map_err(bochner_attention::Error::from)?);
         let powers = found.iter().all(|&w| w == 0.0 || w.log2().fract() == 0.0);
         let sums = found.sum_axis(ndarray::Axis(1));
         let least = sums.iter().copied().fold(f64::INFINITY, f64::min);

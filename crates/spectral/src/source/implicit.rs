@@ -46,7 +46,6 @@ pub struct Implicit {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
     /// Standard deviation $s_0$ of the prior, from 1e-30 to 1e30.
-    #[serde(alias = "prior_std")]
     pub prior_std: f64,
     /// Slope of the networks' LeakyReLU below zero.
     pub slope: f64,

@@ -58,7 +58,12 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct Mikan {
     /// The exponent of the magnitude's norm, above 0.
     pub p: f64,
@@ -67,7 +72,6 @@ pub struct Mikan {
     /// The floor e under the squared kernel, from 0 to 1.
     pub floor: f64,
     /// Standard deviation $s_0$ of the prior.
-    #[serde(alias = "prior-std")]
     pub prior_std: f64,
     /// Weight $\beta$ of the divergence from the prior.
     pub beta: f64,

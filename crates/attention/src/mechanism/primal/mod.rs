@@ -75,7 +75,6 @@ pub struct Primal {
     /// The weight $\eta$ of the penalty, at least 0.
     pub eta: f64,
     /// The width dv of the output of a head; `None` for that of the queries.
-    #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
 }
 

@@ -2,9 +2,10 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{AttentionGradients, Form, Magnitude, Mask, Points, attend, attend_vjp};
+use bochner_attention::{Form, Magnitude, Mask, Points};
+use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array4, ArrayBase, Data, Dimension, s};
+use ndarray::{Array4, ArrayBase, Axis, Data, Dimension, s};
 
 /// High enough for `f32`: where a query sees one key only, near a zero of f, the linear-time form's
 /// gradient errs by about epsilon / floor^1.5, which at 1e-3 is the whole tolerance.
@@ -36,9 +37,9 @@ fn similarity<T: Real>(
 fn both<T: Real>(
     settings: &Plain<T>,
     Example { q, k, v }: &Example<T>,
-) -> [(Array4<T>, AttentionGradients<T>); 2] {
+) -> [(Array4<T>, Gradients<T>); 2] {
     let (q, k, v) = (q.view(), k.view(), v.view());
-    [Form::Quadratic, Form::LinearTime].map(|form| {
+    [Form::Pairwise, Form::LinearTime].map(|form| {
         let settings = Plain { form, ..*settings };
         let attended = attend(q, k, v, &settings.settings()).unwrap();
         let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
@@ -78,11 +79,8 @@ fn check<T: Real>(settings: &Plain<T>, example: &Example<T>, label: &str) {
     compare("q", [&want_g.q, &got_g.q]);
     compare("k", [&want_g.k, &got_g.k]);
     compare("v", [&want_g.v, &got_g.v]);
-    let (want, got) = (want_g.points.unwrap(), got_g.points.unwrap());
-    compare("w1", [&want.w1, &got.w1]);
-    if let (Some(want), Some(got)) = (&want.w2, &got.w2) {
-        compare("w2", [want, got]);
-    }
+    let points = |g: &Gradients<T>| g.kernel.clone().unwrap().insert_axis(Axis(3));
+    compare("points", [&points(&want_g), &points(&got_g)]);
 }
 
 /// Values that the linear-time form takes for narrow, and wide ones.

@@ -2,10 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::{Conformance, Reference};
-use bochner_attention::{
-    Bias, Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream,
-    Streams, Support, Variant,
-};
+use bochner_attention::{Bias, Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream, Streams, Support, Variant};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4};
 
@@ -87,7 +84,7 @@ impl<T: Real> Case<T> {
     }
 
     pub(crate) fn output(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
-        self.forward(example, mask, pass).unwrap().output
+        self.forward(example, mask, pass).unwrap().output.into_owned()
     }
 
     /// Gradients of the loss that [`loss`] computes.

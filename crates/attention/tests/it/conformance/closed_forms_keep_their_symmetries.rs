@@ -3,7 +3,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::Similarity;
 use crate::conformance::plain::with;
-use bochner_attention::{Magnitude, Mask, attend, attend_vjp, weights};
+use bochner_attention::{Magnitude, Mask};
+use crate::conformance::plain::{attend, attend_vjp, weights};
 use ndarray::{Array4, s};
 
 /// Multiples of 1/64: their sums with a thousand are exact.

@@ -2,10 +2,8 @@ use crate::conformance::common::*;
 use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, RandomFeatureMap, Rows, Size, Trained,
-    Variant, attend, attend_vjp, registry,
-};
+use bochner_attention::{Cotangents, Error, Form, Magnitude, Mask, Pass, Points, RandomFeatureMap, Rows, Size, Trained, Variant, registry};
+use crate::conformance::plain::{attend, attend_vjp};
 use bochner_numerics::{ArgumentError, Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
 use rand::Rng;
@@ -175,7 +173,7 @@ impl Extreme {
                 "output beyond the values",
                 self.is_evaluation()
                     && matches!(card.rows, Rows::One | Rows::HalfToOne)
-                    && !is_mean(&forward.output, &example.v),
+                    && !is_mean(&forward.output.to_owned(), &example.v),
             ),
         ];
         faults_of::<T>(&nan)
@@ -350,10 +348,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
     };
     let g = attend_vjp(&attended, cotangent.view()).unwrap();
     let is_signed = matches!(similarity, Similarity::Features { map, .. } if !map.is_positive());
-    let of_points = g
-        .points
-        .iter()
-        .flat_map(|g| g.w1.iter().chain(g.w2.iter().flatten()));
+    let of_points = g.kernel.iter().flatten();
     let nan = [
         ("output", has_nan(&attended.output)),
         ("dq", has_nan(&g.q)),

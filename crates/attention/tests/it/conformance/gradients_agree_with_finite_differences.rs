@@ -3,10 +3,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    AttentionGradients, Form, Magnitude, Mask, Mikan, Pass, Points, Posterior, RandomFeatureMap,
-    Stationarity, Trained, Variant, attend, attend_vjp,
-};
+use bochner_attention::{kernels, Form, Magnitude, Mask, Mikan, Pass, Points, Posterior, RandomFeatureMap, Stationarity, Trained, Variant};
+use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::{Seed, finite_difference};
 use ndarray::Array4;
 use rand::Rng;
@@ -56,7 +54,7 @@ fn value(settings: &Plain<f64>, example: &Example<f64>) -> f64 {
     (output * cotangent).sum()
 }
 
-fn vjp(settings: &Plain<f64>, example: &Example<f64>) -> AttentionGradients<f64> {
+fn vjp(settings: &Plain<f64>, example: &Example<f64>) -> Gradients<f64> {
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
     let attended = attend(q, k, v, &settings.settings()).unwrap();
     let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
@@ -106,7 +104,7 @@ fn check_points(
     settings: &Plain<f64>,
     example: &Example<f64>,
     label: &str,
-    got: AttentionGradients<f64>,
+    got: Gradients<f64>,
 ) {
     let (points, floor) = match settings.similarity {
         Similarity::Squared { points, floor } => (points, floor),
@@ -116,11 +114,15 @@ fn check_points(
             ..
         } => (Points::Stationary { w }, 0.0),
         _ => {
-            assert!(got.points.is_none());
+            assert!(got.kernel.is_none_or(|g| g.is_empty()));
             return;
         }
     };
-    let gradients = got.points.unwrap();
+    let numbers = match points {
+        Points::Stationary { w } => w,
+        Points::Nonstationary { w1, .. } => w1,
+    };
+    let gradients = kernels::points_gradients(&got.kernel.unwrap(), numbers.dim().2, WIDTH);
     let (w1, w2) = match points {
         Points::Stationary { w } => (w, None),
         Points::Nonstationary { w1, w2 } => (w1, Some(w2)),
@@ -201,7 +203,7 @@ fn attention_of_long_sequences() {
     let lengths = Mask::none().with_key_lengths(vec![keys, 1500]);
     for (name, form) in [
         ("non-stationary, own", Form::LinearTime),
-        ("stationary, shared", Form::Quadratic),
+        ("stationary, shared", Form::Pairwise),
         ("rbf", Form::Automatic),
         ("linear", Form::Automatic),
     ] {
@@ -250,13 +252,13 @@ fn attention_with_features_of_either_sign() {
     for (name, mask) in masks(queries, keys) {
         let map = RandomFeatureMap::Trigonometric;
         let similarity = features(&sets.shared, map, Trained::Yes);
-        for form in [Form::Quadratic, Form::LinearTime] {
+        for form in [Form::Pairwise, Form::LinearTime] {
             let settings = Plain {
                 form,
                 ..with(similarity, Magnitude::None, &mask, None)
             };
             let whole = settings.settings();
-            if whole.form_for(queries, keys, VALUE_WIDTH).is_ok() {
+            if whole.form_for(queries, keys, [WIDTH, VALUE_WIDTH]).is_ok() {
                 let label = format!("features of either sign, {form:?}, mask: {name}");
                 check_settings(&settings, &example, &label);
             }

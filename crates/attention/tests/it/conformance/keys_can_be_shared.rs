@@ -2,10 +2,8 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{
-    Decoder, DecoderSize, Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings,
-    Trained, attend, attend_vjp, weights,
-};
+use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained, kernels};
+use crate::conformance::plain::{attend, attend_vjp, weights};
 use ndarray::{Array4, Axis, s};
 
 /// Each head as often as heads of queries read it.
@@ -29,17 +27,17 @@ pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Setting
     let w: Array4<f64> = random((1, heads, 3, WIDTH), "w");
     let points = Points::Stationary { w: w.view() };
     let frequencies = w.index_axis(Axis(0), 0);
-    let features = |map, trained| Settings::random_features(frequencies, map, trained, mask);
+    let features = |map, trained| kernels::random_features(frequencies, map, trained, mask);
     let magnitude = Magnitude::Norm { p: 1.5 };
     let mut all = vec![
         Settings::softmax(mask),
-        Settings::rbf(mask),
-        Settings::expsin(PERIOD, mask),
-        Settings::linear(mask),
-        Settings::squared(points, FLOOR, mask),
+        kernels::rbf(mask),
+        kernels::expsin(PERIOD, mask),
+        kernels::linear(mask),
+        kernels::squared(points, FLOOR, mask),
     ];
     for settings in &mut all {
-        settings.magnitude = magnitude;
+        *settings = settings.clone().with_key_weight(magnitude);
     }
     all.push(features(RandomFeatureMap::Positive, Trained::No));
     all.push(features(RandomFeatureMap::Hyperbolic, Trained::Yes));
@@ -48,7 +46,7 @@ pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Setting
         ..settings.clone()
     });
     let in_linear_time: Vec<_> = in_linear_time
-        .filter(|settings| settings.form_for(1, 1, VALUE_WIDTH).is_ok())
+        .filter(|settings| settings.form_for(1, 1, [WIDTH, VALUE_WIDTH]).is_ok())
         .collect();
     assert_eq!(in_linear_time.len(), 3);
     all.extend(in_linear_time);
@@ -79,7 +77,7 @@ fn by_heads_of_queries() {
                 assert_close(&got.q, &want.q, &label);
                 assert_close(&got.k, &summed(&want.k, each), &label);
                 assert_close(&got.v, &summed(&want.v, each), &label);
-                assert_eq!(got.points, want.points, "{label}");
+                assert_eq!(got.kernel, want.kernel, "{label}");
                 let shown = weights(q.view(), k.view(), &settings).unwrap();
                 assert_eq!(shown, weights(q.view(), all_k.view(), &settings).unwrap());
             }
@@ -95,7 +93,7 @@ fn with_dropout() {
     let k: Array4<f64> = random((BATCH, 2, length, WIDTH), "k");
     let v: Array4<f64> = random((BATCH, 2, length, VALUE_WIDTH), "v");
     let [all_k, all_v] = [&k, &v].map(|x| repeated(x, 2));
-    for settings in [Settings::softmax(&mask), Settings::rbf(&mask)] {
+    for settings in [Settings::softmax(&mask), kernels::rbf(&mask)] {
         let settings = Settings {
             dropout: dropout(0.3, "weights"),
             ..settings
@@ -307,26 +305,3 @@ fn heads_that_do_not_divide_are_named() {
     );
 }
 
-#[test]
-fn a_scale_is_a_factor_of_the_queries() {
-    let (example, mask) = (Example::<f64>::new(5, 6), Mask::none().with_causality());
-    let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.view());
-    let scale = 0.3;
-    let scaled = &example.q * (scale * (WIDTH as f64).sqrt());
-    let want = attend(scaled.view(), k, v, &Settings::softmax(&mask)).unwrap();
-    let got = attend(q, k, v, &Settings::scaled_softmax(scale, &mask)).unwrap();
-    assert_close(&got.output, &want.output, "output");
-    let cotangent: Array4<f64> = random(want.output.raw_dim(), "cotangent");
-    let [got, want] = [got, want].map(|one| attend_vjp(&one, cotangent.view()).unwrap());
-    assert_close(&got.k, &want.k, "keys");
-    assert_close(
-        &got.q,
-        &(want.q * (scale * (WIDTH as f64).sqrt())),
-        "queries",
-    );
-    // In single precision 1e-50 is zero, and zero times a masked score is NaN.
-    for scale in [0.0, -1.0, f64::NAN, 1e-50, 1e50] {
-        let refused = attend(q, k, v, &Settings::scaled_softmax(scale, &mask)).unwrap_err();
-        assert!(refused.to_string().contains("scale"), "{refused}");
-    }
-}

@@ -13,7 +13,7 @@ fn every_mechanism_decodes_or_says_why_not() {
     for case in cases::<f64>() {
         let (mechanism, name, parameters) = (case.mechanism(), &case.name, &case.parameters);
         let whole = case.forward(&example, &CAUSAL, &EVALUATION);
-        for form in [Form::Quadratic, Form::LinearTime] {
+        for form in [Form::Pairwise, Form::LinearTime] {
             let decoder = mechanism.decoder(SIZE, parameters, &EVALUATION, form.into());
             match (decoder, &whole) {
                 (Ok(mut decoder), Ok(whole)) => {
@@ -31,7 +31,7 @@ fn every_mechanism_decodes_or_says_why_not() {
         let bias = Bias::relative(random((HEADS, 5), "table").view()).unwrap();
         for bias in [None, Some(&bias)] {
             let decoding = Decoding {
-                form: Form::Quadratic,
+                form: Form::Pairwise,
                 mask: &WINDOW,
                 bias,
             };
@@ -50,7 +50,7 @@ fn every_mechanism_decodes_or_says_why_not() {
                 (got, _) => panic!("{name}: {:?}", got.err()),
             }
         }
-        let training = mechanism.decoder(SIZE, parameters, &TRAINING, Form::Quadratic.into());
+        let training = mechanism.decoder(SIZE, parameters, &TRAINING, Form::Pairwise.into());
         assert!(
             matches!(training, Err(Error::Unsupported { .. })),
             "{name}: {training:?}"

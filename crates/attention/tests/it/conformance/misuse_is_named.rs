@@ -2,10 +2,8 @@ use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    Bias, Card, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset,
-    RbfOnly, Settings, Softmax, Stream, Variant, attend, linear_time_state,
-};
+use bochner_attention::{Bias, Card, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset, RbfOnly, Settings, Softmax, Stream, Variant, kernels};
+use crate::conformance::plain::{attend};
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4};
 
@@ -250,7 +248,7 @@ fn settings_of_plain_attention() {
         let x = Array4::<f64>::ones((batch, HEADS, 3, WIDTH));
         let sets = Array4::<f64>::ones((sets, HEADS, 2, WIDTH));
         let points = Points::Stationary { w: sets.view() };
-        let settings = Settings::squared(points, 0.0, &mask);
+        let settings = kernels::squared(points, 0.0, &mask);
         attend(x.view(), x.view(), x.view(), &settings).map(drop)
     };
     for batch in [1, 2, 4] {
@@ -290,12 +288,8 @@ fn the_linear_time_form_where_there_is_none() {
         let form = Form::LinearTime;
         let got = attend(q, k, v, &Plain { form, ..settings }.settings()).unwrap_err();
         assert!(matches!(got, Error::Unsupported { what, .. } if what.contains(says)));
-        assert!(linear_time_state(q, k, v, &settings.settings()).is_err());
         assert!(attend(q, k, v, &settings.settings()).is_ok());
     }
-    let causal = Mask::none().with_causality();
-    let got = linear_time_state(q, k, v, &with(squared, norm, &causal, None).settings());
-    assert!(matches!(got, Err(Error::Unsupported { .. })));
 }
 
 #[test]

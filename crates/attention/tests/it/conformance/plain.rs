@@ -1,7 +1,11 @@
 //! Every setting of attention without a mechanism around it.
 
 use crate::conformance::common::*;
-use bochner_attention::{Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained};
+pub(crate) use bochner_attention::engine::Gradients;
+use bochner_attention::engine::{Saved, Wanted};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained, engine, kernels,
+};
 use bochner_numerics::Real;
 use bochner_numerics::{DropoutMask, Seed};
 use ndarray::{Array4, ArrayView4, Axis};
@@ -50,21 +54,69 @@ impl<'a, T: Real> Plain<'a, T> {
         let Self { mask, .. } = *self;
         let settings = match self.similarity {
             Similarity::Softmax => Settings::softmax(mask),
-            Similarity::Rbf => Settings::rbf(mask),
-            Similarity::Expsin { period } => Settings::expsin(period, mask),
-            Similarity::Linear => Settings::linear(mask),
-            Similarity::Squared { points, floor } => Settings::squared(points, floor, mask),
+            Similarity::Rbf => kernels::rbf(mask),
+            Similarity::Expsin { period } => kernels::expsin(period, mask),
+            Similarity::Linear => kernels::linear(mask),
+            Similarity::Squared { points, floor } => kernels::squared(points, floor, mask),
             Similarity::Features { w, map, trained } => {
-                Settings::random_features(w.index_axis(Axis(0), 0), map, trained, mask)
+                kernels::random_features(w.index_axis(Axis(0), 0), map, trained, mask)
             }
         };
+        let settings = match self.magnitude {
+            Magnitude::None => settings,
+            magnitude => settings.with_key_weight(magnitude),
+        };
         Settings {
-            magnitude: self.magnitude,
             dropout: self.dropout,
             form: self.form,
             ..settings
         }
     }
+}
+
+/// Attention together with what it was given, for its backward pass.
+#[derive(Debug)]
+pub(crate) struct Attended<T: Real> {
+    pub(crate) output: Array4<T>,
+    settings: Settings<T>,
+    given: [Array4<T>; 3],
+    saved: Saved<T>,
+}
+
+pub(crate) fn attend<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    v: ArrayView4<T>,
+    settings: &Settings<T>,
+) -> Result<Attended<T>, Error> {
+    let (output, saved) = engine::attend(settings, q, k, v)?;
+    let given = [q, k, v].map(|x| x.to_owned());
+    let settings = settings.clone();
+    let output = output.into_owned();
+    Ok(Attended { output, settings, given, saved })
+}
+
+/// All gradients that there are.
+pub(crate) fn attend_vjp<T: Real>(
+    Attended { settings, given: [q, k, v], saved, .. }: &Attended<T>,
+    cotangent: ArrayView4<T>,
+) -> Result<Gradients<T>, Error> {
+    let numbers = settings.bias.as_ref().and_then(|bias| bias.zero_gradients());
+    let wanted = Wanted {
+        kernel: true,
+        bias: numbers.is_some(),
+        sink: settings.sink.is_some(),
+    };
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    Ok(engine::attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
+}
+
+pub(crate) fn weights<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    settings: &Settings<T>,
+) -> Result<Array4<T>, Error> {
+    Ok(engine::weights(settings, q, k)?)
 }
 
 /// Spectral points: one set for all examples, and one for each.
@@ -196,7 +248,7 @@ pub(crate) fn for_all_settings_in_linear_time(
         let settings = Plain { form, ..*settings };
         if settings
             .settings()
-            .form_for(queries, keys, VALUE_WIDTH)
+            .form_for(queries, keys, [WIDTH, VALUE_WIDTH])
             .is_ok()
         {
             check(&settings, example, &format!("{label}, in linear time"));

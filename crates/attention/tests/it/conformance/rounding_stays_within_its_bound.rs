@@ -2,7 +2,8 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, kernels};
+use crate::conformance::plain::{attend, attend_vjp};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;
@@ -49,8 +50,8 @@ fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<
 
 /// The error of each form in `f32`, relative to the largest value.
 fn errors(example: &Example<f64>) -> [f64; 2] {
-    let [want, ..] = results::<f64>(example, Form::Quadratic, &Mask::none());
-    [Form::Quadratic, Form::LinearTime].map(|form| {
+    let [want, ..] = results::<f64>(example, Form::Pairwise, &Mask::none());
+    [Form::Pairwise, Form::LinearTime].map(|form| {
         let [got, ..] = results::<f32>(example, form, &Mask::none());
         largest(&(got - &want)) / largest(&example.v)
     })
@@ -80,8 +81,8 @@ fn unasked_no_accuracy_is_given_up() {
     // Long enough for the form to be chosen, were it not for its error.
     for (mask, length) in [(Mask::none(), 300), (Mask::none().with_causality(), 1500)] {
         for (spread, kept) in [
-            (1e-3, Form::Quadratic),
-            (0.05, Form::Quadratic),
+            (1e-3, Form::Pairwise),
+            (0.05, Form::Pairwise),
             (0.6, Form::LinearTime),
         ] {
             let mut example = near_zeros(spread, length);
@@ -99,7 +100,7 @@ fn unasked_no_accuracy_is_given_up() {
 #[test]
 fn unasked_gradients_are_within_the_stated_bound() {
     let share = 1.0 / 64.0;
-    for (spread, kept) in [(0.11, Form::Quadratic), (0.14, Form::LinearTime)] {
+    for (spread, kept) in [(0.11, Form::Pairwise), (0.14, Form::LinearTime)] {
         let mut example = near_zeros(spread, LENGTH);
         example.q.mapv_inplace(|q| 0.3 + (q - 0.3) / 16.0);
         let similarity = |q: f64| {
@@ -115,7 +116,7 @@ fn unasked_gradients_are_within_the_stated_bound() {
         let [got, of_kept] =
             [Form::Automatic, kept].map(|form| results::<f32>(&example, form, &mask));
         assert_eq!(got, of_kept, "{spread}");
-        let want = results::<f64>(&example, Form::Quadratic, &mask);
+        let want = results::<f64>(&example, Form::Pairwise, &mask);
         // The cotangent is the values, the frequency 1.
         let (value, epsilon) = (largest(&example.v), f64::from(f32::EPSILON));
         let through_weights = epsilon / share.powf(1.5) * value * value;
@@ -137,18 +138,18 @@ fn unasked_large_keys_are_weighed_pair_by_pair() {
     let (q, k, v) = (array(WIDTH, "q"), array(WIDTH, "k") * 4.0, array(2, "v"));
     let (w, mask) = (random::<f32, _>((1, 1, 64, WIDTH), "w"), Mask::none());
     let points = Points::Stationary { w: w.view() };
+    let norm = Magnitude::Norm { p: 2.0 };
     let settings = |form| Settings {
-        magnitude: Magnitude::Norm { p: 2.0 },
         form,
-        ..Settings::squared(points, FLOOR, &mask)
+        ..kernels::squared(points, FLOOR, &mask).with_key_weight(norm)
     };
-    let chosen = settings(Form::Automatic).form_for(length, length, 2);
+    let chosen = settings(Form::Automatic).form_for(length, length, [WIDTH, 2]);
     assert_eq!(chosen.unwrap(), Form::LinearTime);
     let output = |form| {
         let attended = attend(q.view(), k.view(), v.view(), &settings(form));
         attended.unwrap().output
     };
-    let want = output(Form::Quadratic);
+    let want = output(Form::Pairwise);
     let bound = 64.0 * f32::EPSILON * v.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
     let is_accurate = |form| {
         let got = output(form);

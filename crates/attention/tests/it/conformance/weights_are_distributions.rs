@@ -1,6 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Mask, Pass, Rows, attend, attend_vjp, attend_with_weights, weights};
-use bochner_numerics::Tolerance;
+use bochner_attention::{Mask, Rows};
 use ndarray::{Array4, ArrayView1, indices, s};
 use std::cell::Cell;
 
@@ -109,39 +108,3 @@ fn across_blocks() {
     }
 }
 
-/// Attention that gives its weights too is attention and its weights, gradients included.
-#[test]
-fn they_come_with_the_output_at_once() {
-    let mut compared = 0;
-    for (queries, keys, cases) in [(5, 6, cases::<f64>()), (140, 290, few_cases())] {
-        for case in cases {
-            case.with_every_mask(queries, keys, |case, example, mask, label| {
-                for pass in [EVALUATION, TRAINING] {
-                    at_once(case, example, mask, (&pass, label));
-                }
-            });
-            compared += usize::from(case.has_pairs());
-        }
-    }
-    assert!(compared > 20, "{compared}");
-}
-
-fn at_once(case: &Case<f64>, example: &Example<f64>, mask: &Mask, (pass, label): (&Pass, &str)) {
-    let inputs = case.inputs(example, mask);
-    let settings = (case.mechanism()).settings(&inputs, &case.parameters, pass);
-    // An average over draws, and what weighs no pairs.
-    let (Ok(settings), Ok([q, k, v])) = (settings, inputs.get()) else {
-        return;
-    };
-    let want = attend(q, k, v, &settings).unwrap();
-    let (got, own) = attend_with_weights(q, k, v, &settings).unwrap();
-    assert_close(&own, &weights(q, k, &settings).unwrap(), label);
-    assert_close(&got.output, &want.output, label);
-    let cotangent: Array4<f64> = random(want.output.raw_dim(), "cotangent");
-    let [got, want] = [got, want].map(|one| attend_vjp(&one, cotangent.view()).unwrap());
-    for (got, want) in [(&got.q, &want.q), (&got.k, &want.k), (&got.v, &want.v)] {
-        let bound = Tolerance::gradients::<f64>().bound(want.iter().copied());
-        let near = (got - want).iter().all(|x| x.abs() <= bound);
-        assert!(near, "{label}");
-    }
-}

@@ -1,9 +1,8 @@
 //! What else is in a batch, and how far a sequence is padded for it, changes no bit of what one sequence gives.
 
 use crate::conformance::common::*;
-use bochner_attention::{
-    Form, Magnitude, Mask, Penalty, Points, RandomFeatureMap, Settings, Trained, attend, attend_vjp,
-};
+use bochner_attention::{Form, Magnitude, Mask, Penalty, Points, RandomFeatureMap, Settings, Trained, kernels};
+use crate::conformance::plain::{attend, attend_vjp};
 use ndarray::{Array3, Array4, Axis, concatenate, s};
 
 /// Sizes of a batch whose first sequence is looked at.
@@ -18,7 +17,7 @@ struct Sizes {
 }
 
 /// Kernels, the features of which are written down where there are any.
-fn kernels(heads: usize, mask: &Mask) -> Vec<Settings<f32>> {
+fn every_kernel(heads: usize, mask: &Mask) -> Vec<Settings<f32>> {
     let [w1, w2]: [Array4<f32>; 2] = ["w", "w2"].map(|name| random((1, heads, 3, WIDTH), name));
     let points = Points::Stationary { w: w1.view() };
     let [w1, w2] = [w1.view(), w2.view()];
@@ -27,17 +26,17 @@ fn kernels(heads: usize, mask: &Mask) -> Vec<Settings<f32>> {
     let magnitude = Magnitude::Norm { p: 2.0 };
     let mut all = vec![
         Settings::softmax(mask),
-        Settings::rbf(mask),
-        Settings::expsin(2.7, mask),
-        Settings::linear(mask),
-        Settings::bipolar(0.5, 1.0, mask),
-        Settings::squared(points, 1e-2, mask),
-        Settings::squared(Points::Nonstationary { w1, w2 }, 1e-2, mask),
+        kernels::rbf(mask),
+        kernels::expsin(2.7, mask),
+        kernels::linear(mask),
+        kernels::bipolar(0.5, 1.0, mask),
+        kernels::squared(points, 1e-2, mask),
+        kernels::squared(Points::Nonstationary { w1, w2 }, 1e-2, mask),
     ];
     for settings in &mut all {
-        settings.magnitude = magnitude;
+        *settings = settings.clone().with_key_weight(magnitude);
     }
-    all.push(Settings::random_features(
+    all.push(kernels::random_features(
         frequencies.view(),
         map,
         Trained::No,
@@ -110,10 +109,10 @@ fn check(sizes: Sizes, form: Form) -> usize {
             continue;
         }
         let with_lengths = mask.clone().with_key_lengths(lengths.clone().collect());
-        let both = kernels(heads, &mask).into_iter();
-        for (settings, among) in both.zip(kernels(heads, &with_lengths)) {
+        let both = every_kernel(heads, &mask).into_iter();
+        for (settings, among) in both.zip(every_kernel(heads, &with_lengths)) {
             let [settings, among] = [settings, among].map(|own| Settings { form, ..own });
-            if settings.form_for(own, own, VALUE_WIDTH).is_err() {
+            if settings.form_for(own, own, [WIDTH, VALUE_WIDTH]).is_err() {
                 continue;
             }
             let sizes_of_first = [own_queries, own];
@@ -140,8 +139,8 @@ fn in_the_form_that_is_faster() {
     };
     let mask = Mask::none();
     let chosen = |length| {
-        let all = kernels(2, &mask).into_iter();
-        let forms = all.map(|own| own.form_for(length, length, VALUE_WIDTH).unwrap());
+        let all = every_kernel(2, &mask).into_iter();
+        let forms = all.map(|own| own.form_for(length, length, [WIDTH, VALUE_WIDTH]).unwrap());
         forms.filter(|&form| form == Form::LinearTime).count()
     };
     assert_eq!([chosen(sizes.own), chosen(sizes.padded)], [0, 3]);
@@ -161,9 +160,9 @@ fn pair_by_pair() {
             padded: 700,
             queries: None,
         };
-        assert_eq!(check(sizes, Form::Quadratic), 16);
+        assert_eq!(check(sizes, Form::Pairwise), 16);
         let queries = Some(300);
-        assert_eq!(check(Sizes { queries, ..sizes }, Form::Quadratic), 8);
+        assert_eq!(check(Sizes { queries, ..sizes }, Form::Pairwise), 8);
     }
 }
 
@@ -196,8 +195,8 @@ fn where_values_are_divided_by_a_power_of_two() {
     faint.mapv_inplace(|x| x * 2.0_f32.powi(-112));
     let first = |x: &Array4<f32>| x.slice(s![.., .., ..own, ..]).to_owned();
     let [own_q, own_k, own_v] = [&q, &k, &v].map(first);
-    let among = kernels(2, &Mask::none().with_key_lengths(vec![own]));
-    for (alone, among) in kernels(2, &Mask::none()).iter().zip(&among) {
+    let among = every_kernel(2, &Mask::none().with_key_lengths(vec![own]));
+    for (alone, among) in every_kernel(2, &Mask::none()).iter().zip(&among) {
         let want = attend(own_q.view(), own_k.view(), own_v.view(), alone).unwrap();
         let got = attend(q.view(), k.view(), v.view(), among).unwrap();
         assert_eq!(first(&got.output), want.output, "{among:?}");

@@ -1,10 +1,7 @@
 //! Sequences that have branched off each other decode as each of them would alone, however they go on.
 
 use super::{PASS, WIDTH, array, build, layer, sequence, two_heads};
-use bochner_attention::{
-    Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig,
-    MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant,
-};
+use bochner_attention::{Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant};
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
 use ndarray::{Array2, Array3, Axis, s};
@@ -45,12 +42,12 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         (softmax, true),
         (sharing(Softmax::default().into()), true),
         (sharing(Linear {}.into()), true),
-        (sharing(direct(Form::Quadratic).into()), true),
+        (sharing(direct(Form::Pairwise).into()), true),
         (sharing(direct(Form::LinearTime).into()), false),
         (two_heads(RbfOnly {}.into()), true),
         (two_heads(Expsin::default().into()), true),
         (two_heads(Linear {}.into()), true),
-        (two_heads(direct(Form::Quadratic).into()), true),
+        (two_heads(direct(Form::Pairwise).into()), true),
         (two_heads(direct(Form::LinearTime).into()), false),
         (two_heads(performer.into()), false),
         (windowed, false),
@@ -226,7 +223,7 @@ fn branches_keep_the_points_of_their_sequence() {
         ..Mikan::default()
     };
     let (layer, x) = (layer(latent.into()), array(&sequence(4, 6)));
-    let mut decoder = layer.decoder(2, Form::Quadratic, PASS).unwrap();
+    let mut decoder = layer.decoder(2, Form::Pairwise, PASS).unwrap();
     decoder.step(x.slice(s![..2, ..3, ..])).unwrap();
     let (before, parents) = (decoder.clone(), [1, 0, 1, 1]);
     decoder.reorder(&parents).unwrap();

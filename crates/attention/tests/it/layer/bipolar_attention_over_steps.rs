@@ -2,9 +2,8 @@
 
 use super::WIDTH;
 use crate::names;
-use bochner_attention::{
-    BipolarLayer, BipolarLayerConfig, Error, Mask, Settings, attend, attend_vjp,
-};
+use bochner_attention::{BipolarLayer, BipolarLayerConfig, Error, Mask, kernels};
+use crate::conformance::plain::{attend, attend_vjp};
 use bochner_nn::{Adam, Linear, Parameters, parameter_count};
 use bochner_numerics::{Seed, relative_error};
 use bochner_ops::{AdamConfig, Slot, SpikeTrain, SpikingNeuron};
@@ -103,7 +102,7 @@ fn formula(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>, mask: &Mask) -> Ar
     let joined = of_heads(|step, m| {
         let [q, k, v] = [&q, &k, &v].map(|x| head(x, step, m));
         // Ternary numbers are what they are at any threshold up to 1.
-        let settings = Settings::bipolar(1.0, 1.0, mask);
+        let settings = kernels::bipolar(1.0, 1.0, mask);
         let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
         attended.output.index_axis_move(Axis(1), 0)
     });
@@ -255,7 +254,7 @@ fn gradients_of_potentials_are_those_of_their_spikes() {
         let of_spikes = of_heads(|step, m| {
             let [q, k, v, g] = [&q, &k, &v, &cotangent].map(|x| head(x, step, m));
             // All ternary numbers lie in this window, in which the slope is a half.
-            let settings = Settings::bipolar(0.5, 2.0, &mask);
+            let settings = kernels::bipolar(0.5, 2.0, &mask);
             let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
             let pulled = attend_vjp(&attended, g.view()).unwrap();
             [pulled.q, pulled.k][i]

@@ -1,10 +1,7 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
 use super::{PASS, array, build, layer, sequence, two_heads};
-use bochner_attention::{
-    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer,
-    PositionBias, Posterior, RbfOnly, Softmax, Variant,
-};
+use bochner_attention::{Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer, PositionBias, Posterior, RbfOnly, Softmax, Variant};
 use bochner_numerics::operations::count;
 use bochner_numerics::{ArgumentError, Seed, Tolerance};
 use ndarray::{Array2, Array3, ArrayView3, Axis, s};
@@ -21,7 +18,7 @@ fn latent() -> Mikan {
 
 /// What can be decoded, and in which forms.
 fn variants() -> [(Variant, &'static [Form]); 9] {
-    const ALL: &[Form] = &[Form::Automatic, Form::Quadratic, Form::LinearTime];
+    const ALL: &[Form] = &[Form::Automatic, Form::Pairwise, Form::LinearTime];
     let direct = |form| IkanDirect {
         p: 1.5,
         points: 4,
@@ -41,8 +38,8 @@ fn variants() -> [(Variant, &'static [Form]); 9] {
         (direct(Form::Automatic).into(), ALL),
         (direct(Form::LinearTime).into(), ALL),
         (features(Form::Automatic).into(), ALL),
-        (features(Form::Quadratic).into(), ALL),
-        (latent().into(), &[Form::Quadratic, Form::LinearTime]),
+        (features(Form::Pairwise).into(), ALL),
+        (latent().into(), &[Form::Pairwise, Form::LinearTime]),
     ]
 }
 
@@ -89,14 +86,14 @@ fn a_state_grows_unless_its_form_is_linear_in_time() {
     for (variant, asked, grows) in [
         (Softmax::default().into(), Form::Automatic, true),
         (direct(Form::Automatic), Form::Automatic, true),
-        (direct(Form::Quadratic), Form::Automatic, true),
+        (direct(Form::Pairwise), Form::Automatic, true),
         (direct(Form::LinearTime), Form::Automatic, false),
-        (direct(Form::LinearTime), Form::Quadratic, true),
+        (direct(Form::LinearTime), Form::Pairwise, true),
         (direct(Form::Automatic), Form::LinearTime, false),
         (features(Form::Automatic), Form::Automatic, false),
         (features(Form::LinearTime), Form::Automatic, false),
-        (features(Form::Quadratic), Form::Automatic, true),
-        (features(Form::Automatic), Form::Quadratic, true),
+        (features(Form::Pairwise), Form::Automatic, true),
+        (features(Form::Automatic), Form::Pairwise, true),
     ] {
         let (x, layer) = (array(&sequence(2, 40)), layer(variant));
         let mut decoder = layer.decoder(2, asked, PASS).unwrap();

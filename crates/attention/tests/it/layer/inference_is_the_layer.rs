@@ -93,7 +93,7 @@ fn with_dropout_too() {
         done.unwrap();
         assert_eq!(got, array(&want.output), "{layer:?}");
         // A decoder cannot drop pairs, and says so.
-        let decoder = layer.decoder(2, Form::Quadratic, pass);
+        let decoder = layer.decoder(2, Form::Pairwise, pass);
         assert!(
             matches!(decoder, Err(Error::Unsupported { .. })),
             "{layer:?}"

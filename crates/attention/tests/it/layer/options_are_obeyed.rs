@@ -1,10 +1,7 @@
 //! Each option of a layer does what it says, or is refused.
 
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants_across};
-use bochner_attention::{
-    Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias,
-    Primal, PrimalWeights, Projection, Softmax, Streams, Workspace,
-};
+use bochner_attention::{Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Primal, PrimalWeights, Projection, Softmax, Streams, Workspace};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
@@ -303,7 +300,7 @@ fn windows_and_position_biases() {
             assert!(off.iter().all(|off| off.abs() < 1e-12), "{layer:?}");
             if causal {
                 let whole = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
-                let mut decoder = layer.decoder(2, Form::Quadratic, PASS).unwrap();
+                let mut decoder = layer.decoder(2, Form::Pairwise, PASS).unwrap();
                 let steps = [0..3, 3..4, 4..7].map(|positions| {
                     let piece = s![.., positions, ..];
                     decoder.step(own.slice(piece)).unwrap()
@@ -317,7 +314,7 @@ fn windows_and_position_biases() {
             }
             // A memory has no positions.
             let mask = Mask::none();
-            let memory = layer.cross_decoder(own.view(), &mask, Form::Quadratic, PASS);
+            let memory = layer.cross_decoder(own.view(), &mask, Form::Pairwise, PASS);
             assert!(
                 matches!(memory, Err(Error::Unsupported { .. })),
                 "{layer:?}"

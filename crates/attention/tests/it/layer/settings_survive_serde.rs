@@ -1,10 +1,7 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
 use crate::conformance::settings_survive_serde::is_refused;
-use bochner_attention::{
-    BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax,
-    Stream, registry,
-};
+use bochner_attention::{BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax, Stream, registry};
 use bochner_numerics::Seed;
 
 #[test]
@@ -51,7 +48,7 @@ fn in_the_old_form_where_nothing_new_is_used() {
         variant: Softmax::default().into(),
         ..Default::default()
     };
-    let text = r#"{"heads":8,"variant":{"mechanism":"Softmax"},"dropout":0.0,"seed":0}"#;
+    let text = r#"{"heads":8,"variant":{"mechanism":"softmax"},"dropout":0.0,"seed":0}"#;
     assert_eq!(serde_json::to_string(&config).unwrap(), text);
     assert_eq!(
         serde_json::from_str::<MultiHeadConfig>(text).unwrap(),
@@ -73,15 +70,15 @@ fn what_a_layer_refuses_cannot_be_read() {
         ("reach", r#""position-bias":{"learned":{"reach":99999999}}"#),
         (
             "floor",
-            r#""variant":{"mechanism":"IkanDirect","floor":2.0}"#,
+            r#""variant":{"mechanism":"ikan-direct","floor":2.0}"#,
         ),
         (
             "causal mask",
-            r#""causal":true,"variant":{"mechanism":"Mikan"}"#,
+            r#""causal":true,"variant":{"mechanism":"mikan"}"#,
         ),
         (
             "position bias",
-            r#""position-bias":"alibi","variant":{"mechanism":"Cat"}"#,
+            r#""position-bias":"alibi","variant":{"mechanism":"cat"}"#,
         ),
         ("width", r#""key-width":3,"rotary":{}"#),
         ("width", r#""rotary":{"width":3}"#),

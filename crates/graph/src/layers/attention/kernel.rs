@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 /// let ika_ns = Implicit { copula: Copula::Independent, ..Implicit::default() };
 /// let kernel = EdgeKernel::from(ika_ns).with_p(1.5)?;
 /// let written = serde_json::to_string(&kernel)?;
-/// assert!(written.starts_with(r#"{"mechanism":"Mikan","p":1.5,"points":64,"#));
+/// assert!(written.starts_with(r#"{"mechanism":"mikan","p":1.5,"points":64,"#));
 /// assert_eq!(serde_json::from_str::<EdgeKernel>(&written)?, kernel);
-/// let usual: EdgeKernel = serde_json::from_str(r#"{"mechanism": "Mikan"}"#)?;
+/// let usual: EdgeKernel = serde_json::from_str(r#"{"mechanism": "mikan"}"#)?;
 /// assert_eq!(usual, Implicit::default().into());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -159,18 +159,13 @@ impl EdgeKernel {
 
 /// The form in which a kernel is written down.
 ///
-/// Names and order are those of attention over sequences, not the words with hyphens of other settings: the
-/// fingerprints of published results hash this form. The names of attention's registry are read too.
+/// Names and order are those of attention over sequences.
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "mechanism")]
+#[serde(tag = "mechanism", rename_all = "kebab-case")]
 enum Written {
-    #[serde(alias = "softmax")]
     Softmax {},
-    #[serde(alias = "rbf-only")]
     RbfOnly {},
-    #[serde(alias = "ikan-direct")]
     IkanDirect(WrittenDirect),
-    #[serde(alias = "mikan")]
     Mikan(WrittenImplicit),
 }
 
@@ -206,12 +201,11 @@ impl Default for WrittenDirect {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct WrittenImplicit {
     p: f64,
     points: usize,
     floor: f64,
-    #[serde(alias = "prior-std")]
     prior_std: f64,
     beta: f64,
     slope: f64,

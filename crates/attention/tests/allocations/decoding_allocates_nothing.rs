@@ -1,8 +1,7 @@
-//! From the second call with the same shapes on, attention without gradients allocates nothing.
+//! A decoder allocates where its memory grows, and nowhere else.
 
 use bochner_attention::{
-    Bias, Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Workspace, attend,
-    attend_into,
+    Bias, Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, kernels,
 };
 use bochner_numerics::allocations::count;
 use bochner_numerics::check::random;
@@ -48,11 +47,11 @@ impl<T: Real> Parts<T> {
         [
             slopes,
             Settings::softmax(mask),
-            Settings::rbf(mask),
-            Settings::expsin(1.0, mask),
-            Settings::linear(mask),
-            Settings::squared(Points::Stationary { w: w1 }, 1e-5, mask),
-            Settings::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask),
+            kernels::rbf(mask),
+            kernels::expsin(1.0, mask),
+            kernels::linear(mask),
+            kernels::squared(Points::Stationary { w: w1 }, 1e-5, mask),
+            kernels::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask),
         ]
     }
 
@@ -67,13 +66,12 @@ impl<T: Real> Parts<T> {
         ];
         for kernel in self.masks.iter().flat_map(|mask| self.kernels(mask)) {
             for magnitude in magnitudes {
-                for form in [Form::Quadratic, Form::LinearTime] {
+                for form in [Form::Pairwise, Form::LinearTime] {
                     for dropout in [None, dropout] {
                         f(&Settings {
-                            magnitude,
                             dropout,
                             form,
-                            ..kernel.clone()
+                            ..kernel.clone().with_key_weight(magnitude)
                         });
                     }
                 }
@@ -86,84 +84,6 @@ impl<T: Real> Parts<T> {
 fn on_one_thread(f: impl FnOnce() + Send) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     pool.build().unwrap().install(f);
-}
-
-/// `attend_into` with every setting: the second call allocates nothing, and each gives the bits of
-/// `attend`.
-fn attention<T: Real>() {
-    let parts = Parts::<T>::new(LENGTH);
-    let array = |width, name| random::<T, _>((BATCH, HEADS, LENGTH, width), name);
-    let (q, k, v) = (
-        array(WIDTH, "q"),
-        array(WIDTH, "k"),
-        array(VALUE_WIDTH, "v"),
-    );
-    // Sums over these overflow.
-    let huge = v.mapv(|v| v * (T::max_value() / T::of(10.0)));
-    let mut tried = 0;
-    parts.for_each(|settings| {
-        for v in [&v, &huge] {
-            let Ok(want) = attend(q.view(), k.view(), v.view(), settings) else {
-                return;
-            };
-            let (workspace, mut output) = (Workspace::new(), want.output.clone());
-            for call in 0..2 {
-                output.fill(T::nan());
-                let attend = || {
-                    let output = output.view_mut();
-                    attend_into(q.view(), k.view(), v.view(), settings, &workspace, output)
-                };
-                let (done, allocated) = count(attend);
-                done.unwrap();
-                assert!((allocated == 0) == (call > 0), "{allocated}: {settings:?}");
-                assert_eq!(output, want.output);
-            }
-        }
-        tried += 1;
-    });
-    // 6 kernels, and one of them with a bias, x 4 magnitudes x 5 masks x with and without dropout; and the linear
-    // form of two kernels with 3 masks, without dropout.
-    assert_eq!(tried, 7 * 4 * 5 * 2 + 2 * 4 * 3);
-}
-
-#[test]
-fn the_second_call_allocates_nothing_in_f32() {
-    on_one_thread(attention::<f32>);
-}
-
-#[test]
-fn the_second_call_allocates_nothing_in_f64() {
-    on_one_thread(attention::<f64>);
-}
-
-#[test]
-fn arrays_in_any_order_and_other_shapes_in_between_are_no_trouble() {
-    on_one_thread(|| {
-        let turned = |width, name| random::<f32, _>((HEADS, BATCH, 70, width), name);
-        let (q, k, v) = (turned(WIDTH, "q"), turned(WIDTH, "k"), turned(4, "v"));
-        let [q, k, v] = [&q, &k, &v].map(|x| x.view().permuted_axes([1, 0, 2, 3]));
-        let parts = Parts::<f32>::new(70);
-        let workspace = Workspace::new();
-        let mut output = Array4::zeros((HEADS, BATCH, 70, 4));
-        parts.for_each(|settings| {
-            for call in 0..6 {
-                // Two lengths, one after the other.
-                let rows = s![.., .., ..70 - 30 * (call % 2), ..];
-                let (q, k, v) = (q.slice(rows), k.slice(rows), v.slice(rows));
-                let Ok(want) = attend(q, k, v, settings) else {
-                    continue;
-                };
-                let out = output.view_mut().permuted_axes([1, 0, 2, 3]);
-                let out = out.slice_move(rows);
-                let attend = || attend_into(q, k, v, settings, &workspace, out);
-                let (done, allocated) = count(attend);
-                done.unwrap();
-                assert!(call < 2 || allocated == 0, "{allocated}: {settings:?}");
-                let out = output.view().permuted_axes([1, 0, 2, 3]);
-                assert_eq!(out.slice(rows), want.output);
-            }
-        });
-    });
 }
 
 /// Which steps of a decoder allocate; `None` if the settings do not decode.
@@ -222,10 +142,7 @@ fn decoding_under_a_window_stops_allocating() {
             let mask = Mask::none().with_window(left, 0).unwrap();
             for settings in parts.kernels(&mask) {
                 for magnitude in [Magnitude::None, Magnitude::Norm { p: 1.3 }] {
-                    let settings = Settings {
-                        magnitude,
-                        ..settings.clone()
-                    };
+                    let settings = settings.clone().with_key_weight(magnitude);
                     let last = allocating(&settings, LENGTH).unwrap().into_iter().max();
                     let last = last.unwrap();
                     assert!(last < 3 * left + 64, "{last} of {left}: {settings:?}");
@@ -235,28 +152,6 @@ fn decoding_under_a_window_stops_allocating() {
         let all = Settings::softmax(&Mask::none().with_causality());
         let steps = allocating::<f32>(&all, LENGTH).unwrap();
         assert!(steps.into_iter().max() > Some(3 * 48 + 64));
-    });
-}
-
-#[test]
-fn an_added_allocation_is_seen() {
-    on_one_thread(|| {
-        let settings = Settings::<f32>::softmax(&Mask::none());
-        let x = Array4::ones((1, 1, 9, 2));
-        let (workspace, mut output) = (Workspace::new(), x.clone());
-        let mut call = || {
-            let output = output.view_mut();
-            attend_into(x.view(), x.view(), x.view(), &settings, &workspace, output).unwrap();
-        };
-        call();
-        assert_eq!(count(&mut call).1, 0);
-        // What is held elsewhere has to be allocated again.
-        let held = vec![0.0_f32; 9];
-        let copied = || {
-            call();
-            std::hint::black_box(held.clone());
-        };
-        assert_eq!(count(copied).1, 1);
     });
 }
 
@@ -289,7 +184,7 @@ mod layer {
         };
         let variants: [Variant; 4] = [
             Softmax::default().into(),
-            direct(Form::Quadratic).into(),
+            direct(Form::Pairwise).into(),
             direct(Form::LinearTime).into(),
             latent.into(),
         ];
@@ -304,24 +199,6 @@ mod layer {
             MultiHead::try_new(&Cpu::default(), EMBED, config, &mut rng).unwrap()
         };
         variants.into_iter().map(layer).collect()
-    }
-
-    #[test]
-    fn a_layer_allocates_nothing_from_its_second_call_on() {
-        on_one_thread(|| {
-            let (x, mask) = (random::<f32, _>((2, 130, EMBED), "x"), Mask::none());
-            for layer in layers() {
-                let mut inference = layer.inference(PASS).unwrap();
-                let (workspace, mut output) = (Workspace::new(), x.clone());
-                for call in 0..3 {
-                    let output = output.view_mut();
-                    let attend = || inference.attend_self(x.view(), &mask, &workspace, output);
-                    let (done, allocated) = count(attend);
-                    done.unwrap();
-                    assert!((allocated == 0) == (call > 0), "{allocated}: {layer:?}");
-                }
-            }
-        });
     }
 
     #[test]
