@@ -24,18 +24,35 @@ fn build(config: MultiHeadConfig) -> Layer {
 /// A causal layer, and with it what else the mechanism's card has.
 fn configs(variant: &Variant) -> Vec<MultiHeadConfig> {
     let card = variant.card();
-    let plain = MultiHeadConfig { heads: 2, variant: variant.clone(), causal: true, ..Default::default() };
+    let plain = MultiHeadConfig {
+        heads: 2,
+        variant: variant.clone(),
+        causal: true,
+        ..Default::default()
+    };
     let mut all = vec![plain.clone()];
     if card.shared_keys.is_yes() {
-        all.push(MultiHeadConfig { key_heads: Some(1), key_width: Some(4), ..plain.clone() });
+        all.push(MultiHeadConfig {
+            key_heads: Some(1),
+            key_width: Some(4),
+            ..plain.clone()
+        });
     }
     if card.bias.is_yes() {
         let position_bias = PositionBias::Learned { reach: 2 };
         let window = Some([2, 0]);
-        all.push(MultiHeadConfig { position_bias, window, ..plain.clone() });
+        all.push(MultiHeadConfig {
+            position_bias,
+            window,
+            ..plain.clone()
+        });
     }
     if card.cross.is_yes() {
-        all.push(MultiHeadConfig { rotary: Some(Rotary::default()), key_width: Some(4), ..plain });
+        all.push(MultiHeadConfig {
+            rotary: Some(Rotary::default()),
+            key_width: Some(4),
+            ..plain
+        });
     }
     all
 }
@@ -70,7 +87,6 @@ fn gradients_are_those_of_finite_differences() {
         if !numbers.is_empty() {
             let got = Array1::from(gradients.get(&layer.kernel).as_vec());
             let mut layer = layer.clone();
-            eprintln!("{:?} {got}", layer.config());
             assert_gradient(&got, &numbers, |numbers| {
                 layer.kernel.copy_from(numbers.as_slice().unwrap());
                 loss(&layer).array()
@@ -93,29 +109,48 @@ fn gradients_are_those_of_finite_differences() {
 fn a_step_of_training_with_dropout_changes_the_learnt_numbers() {
     for variant in variants() {
         let card = variant.card();
-        let mut layer = build(MultiHeadConfig { heads: 2, variant, causal: true, ..Default::default() });
+        let mut layer = build(MultiHeadConfig {
+            heads: 2,
+            variant,
+            causal: true,
+            ..Default::default()
+        });
         let dropout = if card.dropout.is_yes() { 0.3 } else { 0.0 };
-        let pass = Pass::Training { seed: Seed::new(2), dropout };
+        let pass = Pass::Training {
+            seed: Seed::new(2),
+            dropout,
+        };
         let x = sequence(2, 5);
         let mut losses = [0.0; 3];
         for loss in &mut losses {
-            let attended = layer.attend_self(x.leaky_trace(), &Mask::none(), pass).unwrap();
+            let attended = layer
+                .attend_self(x.leaky_trace(), &Mask::none(), pass)
+                .unwrap();
             let value = attended.output.square().mean() + attended.penalty;
             *loss = value.array();
             let gradients = value.backward();
             let (mut numbers, rate) = (layer.kernel_values(), 0.1);
             let mut weights = layer.output.weight.as_vec();
             let of_weights = gradients.get(&layer.output.weight).as_vec();
-            weights.iter_mut().zip(of_weights).for_each(|(w, g)| *w -= rate * g);
+            weights
+                .iter_mut()
+                .zip(of_weights)
+                .for_each(|(w, g)| *w -= rate * g);
             layer.output.weight.copy_from(&weights);
             if !numbers.is_empty() {
                 let of_numbers = gradients.get(&layer.kernel).as_vec();
                 assert!(of_numbers.iter().all(|g| *g != 0.0), "{layer:?}");
-                numbers.iter_mut().zip(of_numbers).for_each(|(x, g)| *x -= rate * g);
+                numbers
+                    .iter_mut()
+                    .zip(of_numbers)
+                    .for_each(|(x, g)| *x -= rate * g);
                 layer.kernel.copy_from(&numbers);
             }
         }
-        assert!(losses[2] < losses[1] && losses[1] < losses[0], "{losses:?}: {layer:?}");
+        assert!(
+            losses[2] < losses[1] && losses[1] < losses[0],
+            "{losses:?}: {layer:?}"
+        );
     }
 }
 
@@ -138,12 +173,21 @@ fn inference_is_the_layer() {
 fn decoding_is_the_whole_pass() {
     for config in variants().iter().flat_map(configs) {
         let (layer, x) = (build(config), sequence(2, 7));
-        let want = array(&layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap().output);
+        let want = array(
+            &layer
+                .attend_self(x.clone(), &Mask::none(), PASS)
+                .unwrap()
+                .output,
+        );
         let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
         for positions in [0..3, 3..4, 4..7] {
-            let piece = s![.., positions, ..];
+            let piece = s![.., positions.clone(), ..];
             let got = decoder.step(array(&x).slice(piece)).unwrap();
-            close(&got, want.slice(piece), &format!("{layer:?}"));
+            close(
+                &got,
+                want.slice(piece),
+                &format!("{positions:?} {:?}", layer.config()),
+            );
         }
     }
 }
@@ -153,7 +197,11 @@ fn attention_to_a_memory_is_decoded_and_inferred() {
     let workspace = Workspace::new();
     for variant in variants() {
         let is_across = variant.card().cross.is_yes();
-        let layer = build(MultiHeadConfig { heads: 2, variant, ..Default::default() });
+        let layer = build(MultiHeadConfig {
+            heads: 2,
+            variant,
+            ..Default::default()
+        });
         let (x, memory) = (sequence(2, 3), sequence(2, 5));
         let mask = Mask::none().with_key_lengths(vec![5, 2]);
         let attended = layer.attend(x.clone(), memory.clone(), &mask, PASS);

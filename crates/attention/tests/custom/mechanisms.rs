@@ -5,9 +5,7 @@ use bochner_attention::engine::{
     FeatureMap, HeadRows, Kind, Number, Pair, Position, PositionGradients, Raw, Scan, Score,
     Unnormalised, Wanted,
 };
-use bochner_attention::mechanism::{
-    CustomMechanism, Mechanism, Pass, ScoreMechanism, Streams,
-};
+use bochner_attention::mechanism::{CustomMechanism, Mechanism, Pass, ScoreMechanism, Streams};
 use bochner_attention::{Card, Error, ParameterSpec, Settings, Size};
 use bochner_numerics::argument;
 use ndarray::Array1;
@@ -106,7 +104,10 @@ impl ScoreMechanism for Sigmoid {
     const NAME: &'static str = "test/sigmoid";
 
     fn with_settings<T: Real>(&self, settings: Settings<T>) -> Settings<T> {
-        Settings { normaliser: Arc::new(Unnormalised), ..settings }
+        Settings {
+            normaliser: Arc::new(Unnormalised),
+            ..settings
+        }
     }
 }
 
@@ -120,7 +121,10 @@ impl CustomMechanism for Sink {
 
 impl<T: Real> Mechanism<T> for Sink {
     fn card(&self) -> Card {
-        Card { title: "softmax with a learnt sink", ..Card::SCORE }
+        Card {
+            title: "softmax with a learnt sink",
+            ..Card::SCORE
+        }
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -128,16 +132,24 @@ impl<T: Real> Mechanism<T> for Sink {
     }
 
     fn initial(&self, size: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Ok((0..size.heads).map(|head| T::of(0.5 * head as f64)).collect())
+        Ok((0..size.heads)
+            .map(|head| T::of(0.5 * head as f64))
+            .collect())
     }
 
     fn kernel(&self, inputs: &Streams<T>, sink: &[T], _: &Pass) -> Result<Settings<T>, Error> {
         let sink = Some(Arc::new(Array1::from(sink.to_vec())));
-        Ok(Settings { sink, ..Settings::softmax(inputs.mask) })
+        Ok(Settings {
+            sink,
+            ..Settings::softmax(inputs.mask)
+        })
     }
 
     fn wanted(&self, _: Size) -> Wanted {
-        Wanted { sink: true, ..Wanted::default() }
+        Wanted {
+            sink: true,
+            ..Wanted::default()
+        }
     }
 }
 
@@ -151,7 +163,10 @@ impl CustomMechanism for Elu {
 
 impl<T: Real> Mechanism<T> for Elu {
     fn card(&self) -> Card {
-        Card { title: "features elu + 1", ..Card::FEATURES }
+        Card {
+            title: "features elu + 1",
+            ..Card::FEATURES
+        }
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
@@ -172,7 +187,10 @@ impl<T: Real> FeatureMap<T> for EluMap {
 
     fn map(&self, rows: HeadRows<T>, values: &mut [T], _: &mut [T]) {
         let elu = |x: T| if x > T::zero() { x + T::one() } else { x.exp() };
-        values.iter_mut().zip(rows.x.data()).for_each(|(f, &x)| *f = elu(x));
+        values
+            .iter_mut()
+            .zip(rows.x.data())
+            .for_each(|(f, &x)| *f = elu(x));
     }
 
     fn pull(&self, _: HeadRows<T>, values: &[T], gradient: &[T], out: &mut [T], _: &mut [T]) {
@@ -191,7 +209,10 @@ impl CustomMechanism for Decay {
 
 impl<T: Real> Mechanism<T> for Decay {
     fn card(&self) -> Card {
-        Card { title: "a moving average", ..Card::SCAN }
+        Card {
+            title: "a moving average",
+            ..Card::SCAN
+        }
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -199,7 +220,9 @@ impl<T: Real> Mechanism<T> for Decay {
     }
 
     fn initial(&self, size: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Ok((0..size.heads).map(|head| T::of(0.5 + 0.1 * head as f64)).collect())
+        Ok((0..size.heads)
+            .map(|head| T::of(0.5 + 0.1 * head as f64))
+            .collect())
     }
 
     fn kernel(&self, inputs: &Streams<T>, decays: &[T], _: &Pass) -> Result<Settings<T>, Error> {

@@ -2,8 +2,8 @@
 
 use super::mechanisms::{RationalQuadratic, SoftCap};
 use super::{register_all, variants};
-use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism};
 use bochner_attention::engine::{Kind, Number, Pair, Raw, Score};
+use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism};
 use bochner_attention::{Error, Softmax, Variant, find, register, registry};
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,17 @@ fn are_read_as_they_are_written() {
     register_all().unwrap();
     for variant in variants() {
         let text = serde_json::to_string(&variant).unwrap();
-        assert_eq!(serde_json::from_str::<Variant>(&text).unwrap(), variant, "{text}");
+        assert_eq!(
+            serde_json::from_str::<Variant>(&text).unwrap(),
+            variant,
+            "{text}"
+        );
         let value = serde_json::to_value(&variant).unwrap();
-        assert_eq!(serde_json::from_value::<Variant>(value).unwrap(), variant, "{text}");
+        assert_eq!(
+            serde_json::from_value::<Variant>(value).unwrap(),
+            variant,
+            "{text}"
+        );
         let other = serde_json::to_string(&Variant::from(Softmax::default())).unwrap();
         assert_ne!(serde_json::from_str::<Variant>(&other).unwrap(), variant);
     }
@@ -57,7 +65,9 @@ fn are_checked_when_they_are_read() {
         ("beside", r#"{"test/soft-cap":{},"cap":1.0}"#),
         ("wide", r#"{"test/soft-cap":{"cap":"wide"}}"#),
     ] {
-        let error = serde_json::from_str::<Variant>(text).unwrap_err().to_string();
+        let error = serde_json::from_str::<Variant>(text)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(what), "{text}: {error}");
     }
 }
@@ -70,9 +80,14 @@ fn an_unknown_name_lists_those_there_are() {
         r#"{"mechanism":"nothing"}"#,
         r#"{"mechanism":"test/soft-cap"}"#,
     ] {
-        let error = serde_json::from_str::<Variant>(text).unwrap_err().to_string();
+        let error = serde_json::from_str::<Variant>(text)
+            .unwrap_err()
+            .to_string();
         let known = variants();
-        let known = known.iter().map(Variant::name).chain(["softmax", "performer"]);
+        let known = known
+            .iter()
+            .map(Variant::name)
+            .chain(["softmax", "performer"]);
         known.for_each(|name| assert!(error.contains(name), "{name} in {error}"));
     }
     let error = "test/nothing".parse::<Variant>().unwrap_err();
@@ -100,11 +115,23 @@ fn names_that_cannot_be_are_refused() {
     fn refused<M: CustomMechanism>() -> Error {
         register::<M>().unwrap_err()
     }
-    for error in [refused::<Named<0>>(), refused::<Named<1>>(), refused::<Named<2>>()] {
+    for error in [
+        refused::<Named<0>>(),
+        refused::<Named<1>>(),
+        refused::<Named<2>>(),
+    ] {
         assert!(matches!(error, Error::MechanismName { .. }), "{error}");
     }
     let error = refused::<Named<3>>();
-    assert!(matches!(error, Error::RegisteredTwice { name: "test/soft-cap" }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::RegisteredTwice {
+                name: "test/soft-cap"
+            }
+        ),
+        "{error}"
+    );
     // The same type again.
     register::<SoftCap>().unwrap();
     assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
