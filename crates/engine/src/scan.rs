@@ -242,6 +242,8 @@ pub(crate) fn pull_back<T: Real>(
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
     over_heads(call, given, [1, scan.parameters()], wanted, |at, [_, cotangent], out| {
+        // Positions beyond the length have no output.
+        let cotangent = cotangent.row_range(0..at.kept());
         let of_cotangent = at.admit_cotangent(cotangent)?;
         let cotangent = crate::call::copy_or(&of_cotangent, cotangent);
         let parameters = Head::new(scan, at)?.pull(&state.heads[at.h], cotangent, out);
