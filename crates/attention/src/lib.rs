@@ -95,23 +95,23 @@
 //! | [`TimeInput`] | time stamps as a part of a layer's input |
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
-mod card;
+pub mod card;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
-mod fixed_point;
+pub mod fixed_point;
 mod gamma;
-mod grid;
+pub mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 #[cfg(feature = "dfdx")]
-mod layer;
+pub mod layer;
 pub mod kernels;
-mod learnable_query;
-mod magnitude;
+pub mod learnable_query;
+pub mod magnitude;
 pub mod mechanism;
-mod shiftmax;
-mod time_input;
+pub mod shiftmax;
+pub mod time_input;
 
 pub use bochner_engine as engine;
 pub use bochner_engine::{
@@ -149,3 +149,8 @@ pub use ndarray;
 pub use rand;
 pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};
 pub use time_input::{TimeBasis, TimeInput};
+
+/// Runs the examples of the page on extending.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending.md")]
+struct Extending;

@@ -12,7 +12,11 @@ mod score;
 mod settings;
 mod shared;
 mod squared;
+mod trial;
 
+pub use bochner_spectral::{
+    Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
+};
 pub use cat::CatForm;
 pub use custom::{CustomMechanism, CustomSettings, register};
 pub use fingerprint::Fingerprint;
@@ -24,12 +28,12 @@ pub use performer::Redraw;
 pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
 pub use score::ScoreMechanism;
 pub use shared::SharedMechanism;
+pub use trial::trial;
 
 use pass::Attended;
 use crate::{Bias, Card, Cost, Decoder, DecoderSize, Error, Form, Mask, Settings};
 use bochner_engine::{self as engine, Wanted};
 use bochner_numerics::{Real, argument};
-use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;

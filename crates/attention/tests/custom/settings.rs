@@ -2,9 +2,10 @@
 
 use super::mechanisms::{RationalQuadratic, SoftCap};
 use super::{register_all, variants};
+use bochner_attention::engine::conformance::{agree, check};
 use bochner_attention::engine::{Kind, Number, Pair, Raw, Score};
-use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism};
-use bochner_attention::{Error, Softmax, Variant, find, register, registry};
+use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism, trial};
+use bochner_attention::{Cat, Error, Softmax, Variant, find, register, registry};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -135,4 +136,18 @@ fn names_that_cannot_be_are_refused() {
     // The same type again.
     register::<SoftCap>().unwrap();
     assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
+}
+
+#[test]
+fn every_mechanism_keeps_the_promises_of_the_engine() {
+    for variant in variants() {
+        let trials = (
+            trial::<f64>(&variant).unwrap(),
+            trial::<f32>(&variant).unwrap(),
+        );
+        let result = check(&trials.0).and_then(|()| agree(&trials.0, &trials.1));
+        result.unwrap_or_else(|failure| panic!("{variant:?}: {failure}"));
+    }
+    let error = trial::<f64>(&Cat::default().into()).unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
