@@ -7,7 +7,9 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_attention::ndarray::{Array4, ArrayView4, s};
-use bochner_attention::{Error, Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Settings, attend, attend_vjp, kernels::Points,
+};
 use bochner_numerics::{Seed, standard_normal};
 use std::time::Instant;
 

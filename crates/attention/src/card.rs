@@ -1,6 +1,6 @@
 //! What a mechanism is and what it can do, as data.
 
-use crate::{Error, Form, Mask, Pass, Streams};
+use crate::{Error, Form, Mask, Pass, mechanism::Streams};
 use std::fmt;
 
 /// The description of a mechanism under given settings: where it comes from and what it can do.

@@ -60,7 +60,7 @@ pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, 
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers"; the format is ours.
 ///
 /// ```
-/// use bochner_attention::{Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+/// use bochner_attention::{Mask, fixed_point::{attend_by_shifts, from_fixed_point, ternary, to_fixed_point}};
 /// use bochner_attention::ndarray::Array4;
 ///
 /// let x = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f32 * 0.3 - 0.8);

@@ -3,7 +3,7 @@
 use super::PositionBias;
 use super::position_code::admit_code;
 use crate::mechanism::is_default;
-use crate::{Card, Error, Mask, Softmax, Stream, Variant};
+use crate::{Card, Error, Mask, Softmax, Variant, card::Stream};
 use bochner_engine::Rotary;
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
@@ -31,18 +31,15 @@ pub struct MultiHeadConfig {
     pub seed: Seed,
     /// Width d of each head's queries and keys. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "key_width")]
     pub key_width: Option<usize>,
     /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
     /// Number of key-value heads (grouped-query attention). Must divide `heads`. Defaults to `heads`.
     #[doc(alias = "gqa")]
     #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "key_heads")]
-    pub key_heads: Option<usize>,
+    pub kv_heads: Option<usize>,
     /// Whether the maps have biases.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub bias: bool,
@@ -55,7 +52,6 @@ pub struct MultiHeadConfig {
     pub window: Option<[usize; 2]>,
     /// Bias of the logits by the positions of query and key.
     #[serde(skip_serializing_if = "is_default")]
-    #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
     /// Rotary positions of queries and keys: inside the heads, behind the maps. Defaults to `None`.
     ///
@@ -78,7 +74,7 @@ impl Default for MultiHeadConfig {
             seed: Seed::new(0),
             key_width: None,
             value_width: None,
-            key_heads: None,
+            kv_heads: None,
             bias: true,
             causal: false,
             window: None,
@@ -139,11 +135,11 @@ impl MultiHeadConfig {
                 instead: "None",
             });
         }
-        let key_heads = self.key_heads.unwrap_or(heads);
-        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        let kv_heads = self.kv_heads.unwrap_or(heads);
+        let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
         let allowed = format!("a divisor of {heads}, the number of heads");
-        argument::in_range(divides, "key_heads", key_heads as f64, allowed)?;
-        if key_heads != heads {
+        argument::in_range(divides, "kv_heads", kv_heads as f64, allowed)?;
+        if kv_heads != heads {
             let what = "heads that share keys and values with this mechanism";
             card.shared_keys.required(what)?;
         }
@@ -166,7 +162,7 @@ impl MultiHeadConfig {
         let layout = Layout {
             embed,
             heads,
-            key_heads,
+            kv_heads,
             key_width,
             value_width,
             streams,
@@ -196,7 +192,7 @@ pub(super) struct Layout {
     /// The width of sequences and outputs.
     pub(super) embed: usize,
     pub(super) heads: usize,
-    key_heads: usize,
+    kv_heads: usize,
     key_width: usize,
     pub(super) value_width: usize,
     /// What the mechanism asks for.
@@ -241,7 +237,7 @@ impl Layout {
     /// The number of heads of a stream.
     pub(super) fn heads_of(&self, stream: Stream) -> usize {
         match stream {
-            Stream::Keys | Stream::Values => self.key_heads,
+            Stream::Keys | Stream::Values => self.kv_heads,
             _ => self.heads,
         }
     }

@@ -3,7 +3,7 @@
 use super::{Mechanism, Pass, Streams};
 use crate::error::Error;
 use crate::kernels::{self, checked_threshold};
-use crate::{Card, Rows, Settings};
+use crate::{Card, Settings, card::Rows};
 use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// are large, and a row comes close to choosing one key.
 ///
 /// The output is what the paper's last neuron reads. Neurons over steps of time are
-/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::attend_by_shifts) computes the output
+/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::fixed_point::attend_by_shifts) computes the output
 /// with integers alone.
 ///
 /// # Numerics

@@ -31,7 +31,7 @@ pub use shared::SharedMechanism;
 pub use trial::trial;
 
 use pass::Attended;
-use crate::{Bias, Card, Cost, Decoder, DecoderSize, Error, Form, Mask, Settings};
+use crate::{Bias, Card, Error, Form, Mask, Settings, card::Cost, engine::{Decoder, DecoderSize}};
 use bochner_engine::{self as engine, Wanted};
 use bochner_numerics::{Real, argument};
 use rand::RngCore;
@@ -133,7 +133,7 @@ pub fn find(name: &str) -> Option<Variant> {
 /// Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```
-/// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};
+/// use bochner_attention::{Mask, Mechanism, Pass, find, mechanism::{Cotangents, Streams}};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::ndarray::Array4;
 ///

@@ -1,7 +1,10 @@
 //! Mechanisms made of a score alone.
 
 use super::{CustomMechanism, Mechanism, Pass, Streams};
-use crate::{Card, Error, Rows, Settings, Symmetry};
+use crate::{
+    Card, Error, Settings,
+    card::{Rows, Symmetry},
+};
 use bochner_engine::{Kind, Score, Scored};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};

@@ -5,7 +5,7 @@ use super::pass::Attended;
 use crate::error::{self, Error};
 use crate::kernels::{Squared, points_gradients};
 use crate::mechanism::{Pass, Streams};
-use crate::{Bias, Card, Cost, Form, Magnitude, Settings, Support};
+use crate::{Bias, Card, Form, Magnitude, Settings, Support, card::Cost};
 use bochner_engine::{Gradients, Wanted, shared_heads};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::scaling::multiplied;

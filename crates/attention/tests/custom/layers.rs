@@ -33,7 +33,7 @@ fn configs(variant: &Variant) -> Vec<MultiHeadConfig> {
     let mut all = vec![plain.clone()];
     if card.shared_keys.is_yes() {
         all.push(MultiHeadConfig {
-            key_heads: Some(1),
+            kv_heads: Some(1),
             key_width: Some(4),
             ..plain.clone()
         });

@@ -6,7 +6,10 @@ use bochner_attention::engine::{
     Unnormalised, Wanted,
 };
 use bochner_attention::mechanism::{CustomMechanism, Mechanism, Pass, ScoreMechanism, Streams};
-use bochner_attention::{Card, Error, ParameterSpec, Settings, Size};
+use bochner_attention::{
+    Card, Error, Settings,
+    mechanism::{ParameterSpec, Size},
+};
 use bochner_numerics::argument;
 use ndarray::Array1;
 use rand::RngCore;
