@@ -2,7 +2,7 @@
 //! draws, and a file of something else is refused.
 
 use crate::rational_quadratic::rational_quadratic;
-use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Redraw, Softmax, Variant};
+use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Softmax, Variant, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{
     SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
