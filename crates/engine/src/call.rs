@@ -228,16 +228,13 @@ impl<'a, T: Real> HeadAt<'a, T> {
     /// Checks that what pairs need is in range, and hides the rest.
     pub(crate) fn admit(&self) -> Result<Admitted<T>, Error> {
         let (rows, queries) = (self.rows(), self.call.shape.queries);
-        let (index, of_keys) = (self.h, self.of_keys());
-        let heads = [self.call.shape.heads, self.call.shape.kv_heads];
-        let place = |h: usize, heads: usize| [h / heads, h % heads];
         let numbers = self.numbers();
         let sees = || (0..queries).map(|i| rows.keeps_any(i)).collect();
         let seen = || rows.seen_keys(self.kept());
         Ok(Admitted([
-            range::admit("q", place(index, heads[0]), self.queries(), sees, numbers)?,
-            range::admit("k", place(of_keys, heads[1]), self.keys(), seen, numbers)?,
-            range::admit("v", place(of_keys, heads[1]), self.values(), seen, numbers)?,
+            range::admit("q", self.place("q"), self.queries(), sees, numbers)?,
+            range::admit("k", self.place("k"), self.keys(), seen, numbers)?,
+            range::admit("v", self.place("v"), self.values(), seen, numbers)?,
         ]))
     }
 
@@ -246,9 +243,18 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let (kept, numbers) = (self.kept(), self.numbers());
         let all = [("q", self.queries().row_range(0..kept)), ("k", self.keys()), ("v", self.values())];
         for (name, x) in all {
-            range::admit(name, [self.example(), self.head()], x, || vec![true; kept], numbers)?;
+            range::admit(name, self.place(name), x, || vec![true; kept], numbers)?;
         }
         Ok(all.map(|(_, x)| x))
+    }
+
+    /// The example and the head of an array that errors name.
+    fn place(&self, array: &str) -> [usize; 2] {
+        let head = match array {
+            "k" | "v" => self.of_keys() % self.call.shape.kv_heads,
+            _ => self.head(),
+        };
+        [self.example(), head]
     }
 
     /// Returns the next positions of a decoder, without padding: the queries, if these attend, and keys and values.
@@ -263,7 +269,7 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let all = [("q", self.queries().row_range(0..queries)), ("k", self.keys()), ("v", self.values())];
         for (name, x) in all {
             let rows = x.shape().0;
-            range::admit(name, [self.example(), self.head()], x, || vec![true; rows], numbers)?;
+            range::admit(name, self.place(name), x, || vec![true; rows], numbers)?;
         }
         Ok(all.map(|(_, x)| x))
     }
@@ -276,9 +282,8 @@ impl<'a, T: Real> HeadAt<'a, T> {
     /// Checks that the cotangents of rows that see a key are in range, and hides the others.
     pub(crate) fn admit_cotangent(&self, cotangent: Mat<T>) -> Result<Option<Buffer<T>>, Error> {
         let rows = self.rows();
-        let sees = || (0..self.call.shape.queries).map(|i| rows.keeps_any(i)).collect();
-        let place = [self.example(), self.head()];
-        range::admit("cotangent", place, cotangent, sees, self.numbers())
+        let sees = || (0..cotangent.shape().0).map(|i| rows.keeps_any(i)).collect();
+        range::admit("cotangent", self.place("cotangent"), cotangent, sees, self.numbers())
     }
 
     /// Some rows of a side, as kernels are given them.

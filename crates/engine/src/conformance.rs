@@ -13,10 +13,10 @@
 //! ```
 
 use crate::{
-    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Kernel, Mask, Settings, Wanted, attend, attend_vjp,
-    weights,
+    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Kernel, Mask, Settings, Wanted, Workspace,
+    attend, attend_into, attend_vjp, weights,
 };
-use bochner_numerics::check::{random, relative_error};
+use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Real, Seed, Tolerance, finite_difference};
 use ndarray::{Array1, Array2, Array4, ArrayView4, Axis, s};
 use std::fmt::Debug;
@@ -38,7 +38,8 @@ pub struct Failure {
 
 /// Settings to check, and the sizes to check them with.
 pub struct Trial<T> {
-    settings: MakeSettings<T>,
+    /// The settings, given a mask and the learnt numbers.
+    pub settings: MakeSettings<T>,
     /// The learnt numbers, in row-major order: those of the kernel, then those of the bias, then those of the sink.
     /// Their gradients are checked. Defaults to none.
     pub learnt: Vec<T>,
@@ -56,7 +57,8 @@ pub struct Trial<T> {
     pub sums_to_one: bool,
 }
 
-type MakeSettings<T> = Box<dyn Fn(&Mask, &[T]) -> Settings<T>>;
+/// A function that makes settings of a mask and of the learnt numbers.
+pub type MakeSettings<T> = Box<dyn Fn(&Mask, &[T]) -> Settings<T>>;
 
 impl<T: Real> Trial<T> {
     /// Returns the trial of a function that makes settings of a mask and of the learnt numbers.
@@ -135,8 +137,13 @@ pub fn check<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
 }
 
 fn check_case<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>, arrays: &Arrays<T>) -> Result<(), Failure> {
-    check_hidden(case, settings, arrays)?;
-    check_rows(trial, case, settings, arrays)?;
+    for form in [settings.form, Form::LinearTime] {
+        let settings = Settings { form, ..settings.clone() };
+        if settings.form_for(1, 1, [trial.width, trial.value_width]).is_ok() {
+            check_hidden(case, &settings, arrays)?;
+            check_rows(trial, case, &settings, arrays)?;
+        }
+    }
     if trial.is_smooth {
         let make = |learnt: &[T]| (trial.settings)(&case.mask, learnt);
         check_gradients(case, arrays, &trial.learnt, &make)?;
@@ -149,6 +156,12 @@ fn check_case<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>, ar
     if !matches!(settings.kernel, Kernel::Scan(_)) {
         check_weights(case, settings, arrays, trial.sums_to_one)?;
     }
+    let (workspace, mut again) = (Workspace::new(), Array4::from_elem(arrays.cotangent.raw_dim(), T::nan()));
+    let [q, k, v] = [&arrays.q, &arrays.k, &arrays.v].map(|x| x.view());
+    let plain = run(case, settings, arrays, false)?;
+    let result = attend_into(settings, q, k, v, &workspace, again.view_mut());
+    result.map_err(|error| case.failed("attention works", error))?;
+    case.compare("memory may be used again", &Results { output: again, ..plain.map(|x| x) }, &plain, None)?;
     if trial.heads > 1 {
         check_shared_heads(trial, case, settings)?;
     }
@@ -177,6 +190,11 @@ impl Failure {
     fn new(property: &'static str, place: impl Into<String>, got: impl ToString, wanted: impl ToString) -> Self {
         Self { property, place: place.into(), got: got.to_string(), wanted: wanted.to_string() }
     }
+}
+
+/// Whether numbers differ by no more than a bound; NaN is near nothing.
+fn is_near(a: f64, b: f64, bound: f64) -> bool {
+    (a - b).abs() <= bound
 }
 
 /// A mask and the sizes of the sequences that it is tried on.
@@ -218,7 +236,7 @@ impl Case {
         for ((name, got), (_, want)) in got.parts().into_iter().zip(want.parts()) {
             let bound = tolerance.map(|all| all.bound(want.iter().map(|x| x.as_f64())));
             let agrees = |x: T, y: T| match bound {
-                Some(bound) => (x - y).abs().as_f64() <= bound,
+                Some(bound) => is_near(x.as_f64(), y.as_f64(), bound),
                 // Zeros of either sign are equal.
                 None => x == y,
             };
@@ -236,7 +254,7 @@ impl Case {
 /// Masks of every kind, with sizes that make some of their rows and keys blind.
 fn cases(heads: usize, is_scan: bool) -> Vec<Case> {
     let [queries, keys] = if is_scan { [7, 7] } else { [5, 7] };
-    let matrix = |b: usize, m: usize, i: usize, j: usize| i != 1 && j != 2 && (b + m + i * 2 + j) % 3 > 0;
+    let matrix = |b: usize, m: usize, i: usize, j: usize| i != 1 && j != 2 && !(b + m + i * 2 + j).is_multiple_of(3);
     let matrices = ndarray::Array4::from_shape_fn((2, heads, queries, keys), |(b, m, i, j)| matrix(b, m, i, j));
     let blocks = Array2::from_shape_fn((4, 4), |(i, j)| i != 2 && (i + j) % 2 == 0);
     let window = |mask: Mask, left, right| mask.with_window(left, right).expect("not empty");
@@ -376,7 +394,7 @@ fn check_gradients<T: Real>(
                 (at, loss(&moved, &numbers))
             };
             let want = finite_difference(&[place(None).0], |x| place(Some(x[0])).1)[0];
-            if !((got[n].as_f64() - want).abs() <= 1e-6 * largest) {
+            if !is_near(got[n].as_f64(), want, 1e-6 * largest) {
                 let place = format!("{}, in number {n} of {name}", case.name);
                 return Err(Failure::new("gradients are those of finite differences", place, got[n], want));
             }
@@ -398,7 +416,7 @@ fn check_weights<T: Real>(case: &Case, settings: &Settings<T>, arrays: &Arrays<T
     for (b, m, i) in ndarray::indices((case.batch, heads, case.queries)) {
         let sees = (0..case.keys).any(|j| case.sees(settings, [b, m, i, j], heads));
         let (sum, want) = (all.slice(s![b, m, i, ..]).sum().as_f64(), f64::from(u8::from(sees)));
-        if (sums_to_one || !sees) && !((sum - want).abs() <= tolerance.bound([1.0])) {
+        if (sums_to_one || !sees) && !is_near(sum, want, tolerance.bound([1.0])) {
             let place = format!("{}, in row [{b}, {m}, {i}]", case.name);
             return Err(Failure::new("the weights of a row that sees a key sum to one", place, sum, want));
         }
@@ -417,7 +435,7 @@ fn check_weights<T: Real>(case: &Case, settings: &Settings<T>, arrays: &Arrays<T
             let bound = tolerance.bound(want.iter().map(|x| x.as_f64()));
             for (index, &want) in want.indexed_iter() {
                 let got = got[[b, m, index.0, index.1]];
-                if !((got - want).abs().as_f64() <= bound) {
+                if !is_near(got.as_f64(), want.as_f64(), bound) {
                     let place = format!("{}, in head {m} of example {b} at {index:?}", case.name);
                     return Err(Failure::new("the output is the sum of the weighted values", place, got, want));
                 }
@@ -541,21 +559,18 @@ fn check_decoding<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
             Err(Error::Unsupported { .. }) => continue,
             result => result.map_err(failed)?,
         };
+        let near = |got: &Array4<T>, want: &Array4<T>, place: &str| {
+            let bound = Tolerance::gradients::<T>().bound(want.iter().map(|x| x.as_f64()));
+            let wrong = got.iter().zip(want).find(|(a, b)| !is_near(a.as_f64(), b.as_f64(), bound));
+            let place = format!("{} and {form:?}, {place}", case.name);
+            wrong.map_or(Ok(()), |(got, want)| Err(Failure::new("decoding is attending", place, got, want)))
+        };
         let step = |decoder: &mut Decoder<T>, from: usize, to: usize, order: [usize; 2]| {
             let of = |x: ArrayView4<T>| x.slice(s![.., .., from..to, ..]).select(Axis(0), &order);
             let [x, y, z] = [q.view(), k.view(), v.view()].map(of);
             let got = decoder.step(x.view(), y.view(), z.view()).map_err(failed)?;
             let want = of(whole.view());
-            let bound = Tolerance::gradients::<T>().bound(want.iter().map(|x| x.as_f64()));
-            let [a, b] = [&got, &want].map(|all| all.iter().map(|x| x.as_f64()).collect::<Vec<_>>());
-            match a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= bound) {
-                true => Ok(()),
-                false => {
-                    let place = format!("{} and {form:?}, at positions {from}..{to}", case.name);
-                    let error = format!("off by {:e}", relative_error(&a, &b));
-                    Err(Failure::new("decoding is attending", place, error, "0"))
-                }
-            }
+            near(&got, &want, &format!("at positions {from}..{to}"))
         };
         let straight = [0, 1];
         for cuts in [(0..=140).collect::<Vec<_>>(), vec![0, 3, 4, 40, 137, 140]] {
@@ -569,6 +584,12 @@ fn check_decoding<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
         step(&mut decoder, 0, 130, straight)?;
         decoder.reorder(&[1, 1]).map_err(failed)?;
         step(&mut decoder, 130, 131, [1, 1])?;
+        let mut memory = Decoder::new(&settings, size).map_err(failed)?;
+        memory.push(k.view(), v.view()).map_err(failed)?;
+        if let Ok(got) = memory.attend(q.slice(s![.., .., 100.., ..])) {
+            let (want, _) = attend(&Settings { mask: Mask::none(), ..settings }, q.view(), k.view(), v.view()).map_err(failed)?;
+            near(&got, &want.slice(s![.., .., 100.., ..]).to_owned(), "after all positions")?;
+        }
     }
     Ok(())
 }

@@ -138,6 +138,13 @@ struct Head<'a, T: Real> {
 impl<'a, T: Real> Head<'a, T> {
     fn new(scan: &'a dyn Scan<T>, at: HeadAt<'a, T>) -> Result<Self, Error> {
         let Shape { width, value_width, .. } = at.call.shape;
+        let Shape { queries, keys, .. } = at.call.shape;
+        if queries != keys {
+            return Err(Error::Unsupported {
+                what: "a scan with another number of queries than of keys",
+                instead: "as many queries as keys, or a decoder",
+            });
+        }
         let [q, k, v] = at.sequence()?;
         Ok(Self { scan, at, q, k, v, size: scan.state(width, value_width) })
     }
@@ -149,7 +156,7 @@ impl<'a, T: Real> Head<'a, T> {
     /// The chunks of each packed sequence, in order.
     fn chunks(&self) -> Vec<Range<usize>> {
         let (mask, kept) = (&self.at.call.settings.mask, self.at.kept());
-        let ends = mask.packed_ends().map_or(vec![kept], <[usize]>::to_vec);
+        let ends: Vec<_> = mask.packed_ends().unwrap_or(&[kept]).iter().map(|&end| end.min(kept)).collect();
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let sequences = starts.zip(ends.iter().copied());
         sequences.flat_map(|(start, end)| crate::call::blocks(start..end, CHUNK)).collect()
@@ -183,8 +190,8 @@ impl<'a, T: Real> Head<'a, T> {
         let Shape { width, value_width, .. } = self.at.call.shape;
         let mut parameters = vec![T::zero(); self.scan.parameters()];
         let (mut along, mut out) = (vec![T::zero(); self.size], vec![T::zero(); value_width]);
-        for (chunk, start) in self.chunks().into_iter().zip(saved.chunks(self.size.max(1))).rev() {
-            let mut states = start.to_vec();
+        for (n, chunk) in self.chunks().into_iter().enumerate().rev() {
+            let mut states = saved[n * self.size..][..self.size].to_vec();
             for t in chunk.clone() {
                 let mut state = states[states.len() - self.size..].to_vec();
                 self.scan.step(self.position(t), &mut state, &mut out);
@@ -242,7 +249,7 @@ pub(crate) fn pull_back<T: Real>(
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
     over_heads(call, given, [1, scan.parameters()], wanted, |at, [_, cotangent], out| {
-        // Positions beyond the length have no output.
+        // Positions that are padding have no output.
         let cotangent = cotangent.row_range(0..at.kept());
         let of_cotangent = at.admit_cotangent(cotangent)?;
         let cotangent = crate::call::copy_or(&of_cotangent, cotangent);

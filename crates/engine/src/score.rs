@@ -142,7 +142,7 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
         let count = self.score.parameters();
         let allowed = "at most 8 numbers a head";
         argument::in_range(count <= MOST_PARAMETERS, "parameters of the score", count as f64, allowed)?;
-        if count > 0 {
+        if count > 0 || !self.parameters.is_empty() {
             let expected = [shape.heads, count];
             argument::shape("parameters of the score", &expected, self.parameters.shape())?;
             argument::finite("parameters of the score", &expected, self.parameters.iter())?;

@@ -1,5 +1,6 @@
 //! The key-value cache of one head of keys.
 
+use super::FirstFault;
 use crate::call::{Call, HeadAt, Inputs};
 use crate::kernel::{PairKernel, Side};
 use crate::linear::squares::Sums;
@@ -10,7 +11,6 @@ use crate::{Error, Mask, Raw};
 use bochner_numerics::memory::{keep_marked, overwritten_by, remove_first};
 use bochner_numerics::{Buffer, Mat, Panels, Real, parallel};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// The positions so far of a head whose weights are scores of pairs.
 #[derive(Clone, Debug)]
@@ -192,19 +192,17 @@ pub(super) fn decode<T: Real>(
     if let Some(output) = output {
         let (cache, size) = (&*cache, queries * call.shape.value_width);
         let stride = call.shape.queries * call.shape.value_width;
-        let fault = Mutex::new(Ok(()));
+        let fault = FirstFault::default();
         parallel::for_each_piece(
             output,
             heads.len(),
             |output, i, next| output.split_at_mut((next - i) * stride),
             |i, output| {
                 let at = call.at(heads.start + i);
-                if let Err(error) = attend_from(kernel, &at, (&mask, queries), cache, &mut output[..size]) {
-                    *fault.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
-                }
+                fault.note(i, attend_from(kernel, &at, (&mask, queries), cache, &mut output[..size]));
             },
         );
-        result = fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        result = fault.result();
     }
     cache.drop_first(first_seen(&mask, cache.length));
     result

@@ -418,14 +418,12 @@ impl<T: Real> Decoder<T> {
         let readers = batch * self.size.heads / count;
         let heads = |n: usize| n * readers..(n + 1) * readers;
         // Nothing is added unless all positions are in range.
-        for n in 0..count {
-            call.at(n * readers).sequence_of(output.is_some())?;
+        for h in 0..call.all_heads() {
+            call.at(h).sequence_of(output.is_some())?;
         }
-        let fault = Mutex::new(Ok(()));
+        let fault = FirstFault::default();
         let decode = |n: usize, cache: &mut Cache<T>, output: Option<&mut [T]>| {
-            if let Err(error) = decode(&call, heads(n), cache, output) {
-                *fault.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
-            }
+            fault.note(n, decode(&call, heads(n), cache, output));
         };
         match output {
             None => parallel::for_each_chunk(caches, 1, |n, cache| decode(n, &mut cache[0], None)),
@@ -443,7 +441,7 @@ impl<T: Real> Decoder<T> {
         for (length, cache) in self.lengths.iter_mut().zip(firsts) {
             *length = cache.length();
         }
-        fault.into_inner().unwrap_or_else(PoisonError::into_inner)
+        fault.result()
     }
 
     fn check(
@@ -456,6 +454,27 @@ impl<T: Real> Decoder<T> {
         let DecoderSize { batch, heads, .. } = self.size;
         let expected = [batch, heads, positions, width];
         Ok(argument::shape(what, &expected, shape)?)
+    }
+}
+
+/// The error of the first of some tasks, whatever their order.
+#[derive(Default)]
+struct FirstFault(Mutex<Option<(usize, Error)>>);
+
+impl FirstFault {
+    /// Notes the result of task `n`.
+    fn note(&self, n: usize, result: Result<(), Error>) {
+        if let Err(error) = result {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.as_ref().is_none_or(|(other, _)| n < *other) {
+                *first = Some((n, error));
+            }
+        }
+    }
+
+    fn result(self) -> Result<(), Error> {
+        let first = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 

@@ -80,7 +80,7 @@ impl<T: Real> Task for Absorb<'_, T> {
             }
             // The difference comes first: it is exact where it decides anything.
             let weight = |x: T| exp2::<T, A>((x - now) * self.log2_base);
-            *rescale = weight(row.largest);
+            *rescale = exp2::<T, A>((row.largest - now) * self.log2_base);
             row.largest = now;
             row.sum = *rescale * row.sum + map_and_sum(scores, weight);
         }

@@ -21,6 +21,9 @@ pub(crate) fn pull_back<T: Real>(
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
     let parameters = kernel.parameters();
+    if !fits(kernel, call, state) {
+        return Err(Error::Saved { what: "settings" });
+    }
     over_heads(call, given, parameters, wanted, |at, [output, cotangent], out| {
         let admitted = at.admit()?;
         let of_cotangent = at.admit_cotangent(cotangent)?;
@@ -43,6 +46,16 @@ pub(crate) fn pull_back<T: Real>(
         };
         Ok(head.finish(part, out))
     })
+}
+
+/// Whether a forward pass with such a kernel can have saved a state.
+fn fits<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>, state: &PairsState<T>) -> bool {
+    let width = kernel.operand_width(call.shape.width);
+    let of_queries = |own: &Operands<T>| own.left.is_empty() || own.left.len() == call.shape.queries * width;
+    let weighs = call.settings.key_weight.is_some();
+    let of_keys = |own: &Operands<T>| own.key_weights.is_some() == weighs;
+    let in_linear_time = state.starts.iter().any(|starts| !starts.is_empty());
+    state.heads.iter().all(|own| of_queries(own) && of_keys(own)) && (!in_linear_time || kernel.square().is_some())
 }
 
 /// The gradients of one head along what heads share.

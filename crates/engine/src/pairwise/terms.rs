@@ -41,6 +41,8 @@ impl<T: Real> Terms<T> {
         let logs = head.row_terms(i, keys);
         let numbers = &mut self.numbers[..keys.len()];
         head.relative(logs.iter().copied(), reference, numbers);
+        // The factor of a hidden pair could be infinite.
+        head.rows.fill_hidden(i, keys, numbers, T::zero());
         numbers
     }
 }

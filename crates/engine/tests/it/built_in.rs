@@ -1,19 +1,13 @@
 //! The engine's own parts keep its promises.
 
-use crate::Outcome;
-use bochner_engine::conformance::{Trial, agree, check};
+use crate::{Outcome, conforms};
+use bochner_engine::conformance::{Trial, check};
 use bochner_engine::numerics::Real;
 use bochner_engine::{
     Block, BlockGradients, HeadRows, KeyWeight, Kind, Mask, Normaliser, Number, Pair, PairKernel, Raw, Row, Score,
     Settings, Softmax, Square, Tile, Unnormalised,
 };
 use std::sync::Arc;
-
-fn conforms(double: Trial<f64>, single: Trial<f32>) -> Outcome {
-    check(&double)?;
-    check(&single)?;
-    agree(&double, &single)
-}
 
 #[test]
 fn softmax() -> Outcome {
@@ -76,7 +70,7 @@ fn weights_as_they_are() -> Outcome {
 
 /// $(s\, q \cdot k)^2 + c$, which has a linear-time form.
 #[derive(Clone, Debug)]
-struct SquaredProduct;
+pub(crate) struct SquaredProduct;
 
 const SQUARE: Square = Square { scale: 0.5, floor: 0.05 };
 

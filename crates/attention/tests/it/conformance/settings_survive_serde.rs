@@ -1,6 +1,5 @@
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Expsin, Form, IkanDirect, Mask, Mikan, Variant, registry, engine::Blocks, mechanism::{PrimalWeights, Redraw}};
-use ndarray::Array2;
+use bochner_attention::{Expsin, Form, IkanDirect, Mikan, Variant, registry, engine::Blocks, mechanism::{PrimalWeights, Redraw}};
 use serde::de::DeserializeOwned;
 
 #[test]

@@ -130,7 +130,7 @@ pub(crate) fn attend<T: Real>(
     call: &Call<T>,
     in_linear_time: &[bool],
     out: OutputRows<T>,
-) -> Result<(Vec<Operands<T>>, Vec<Starts<T>>), Error> {
+) -> AllHeads<T> {
     let (queries, heads) = (call.shape.queries, call.all_heads());
     let mut results: Vec<Option<HeadResult<T>>> = (0..heads).map(|_| None).collect();
     parallel::for_each_piece(
@@ -152,6 +152,7 @@ pub(crate) fn attend<T: Real>(
     Ok(all.into_iter().unzip())
 }
 
+type AllHeads<T> = Result<(Vec<Operands<T>>, Vec<Starts<T>>), Error>;
 type HeadResult<T> = Result<(Operands<T>, Starts<T>), Error>;
 
 /// Attention of one head in linear time; pair by pair if that is not accurate enough and was not asked for.
