@@ -391,7 +391,7 @@ pub struct Gradients<T> {
     pub streams: Vec<Array4<T>>,
     /// With respect to the parameters, laid out like them.
     pub parameters: Vec<T>,
-    /// With respect to the numbers of a bias, if that was asked for ([`Bias::with_gradient`]).
+    /// With respect to the numbers of a bias, if the [streams](Streams::with_bias_gradient) ask for it.
     pub bias: Option<ArrayD<T>>,
 }
 
