@@ -23,13 +23,15 @@ pub struct MultiHeadConfig {
     pub heads: usize,
     /// The mechanism, with its own settings.
     pub variant: Variant,
-    /// Rate of dropout on the normalised weights in [`ModuleMut`](dfdx::nn::ModuleMut)'s training
-    /// passes, in `0..1`; elsewhere the [`Pass`](crate::Pass) says it.
+    /// Rate of dropout on the normalised weights in the training passes of [`ModuleMut`](dfdx::nn::ModuleMut), in
+    /// `0..1`. Passes by [`MultiHead::attend`](super::MultiHead::attend) take the rate of their [`Pass`](crate::Pass).
+    /// Defaults to 0.
+    #[doc(alias = "attention_dropout")]
     pub dropout: f64,
-    /// Seed of what is drawn in evaluation (one fixed draw by default), and of
-    /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
+    /// Seed of the draws in evaluation, and of the training passes of [`ModuleMut`](dfdx::nn::ModuleMut). Defaults to 0.
     pub seed: Seed,
     /// Width d of each head's queries and keys. Defaults to the layer's width divided by the heads.
+    #[doc(alias = "head_dim")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_width: Option<usize>,
     /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
@@ -40,23 +42,26 @@ pub struct MultiHeadConfig {
     #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_heads: Option<usize>,
-    /// Whether the maps have biases.
+    /// Whether the projections have biases. Defaults to `true`.
+    #[doc(alias = "qkv_bias")]
     #[serde(skip_serializing_if = "Clone::clone")]
     pub bias: bool,
-    /// Whether every mask is made causal.
+    /// Whether every mask is made causal. Defaults to `false`.
+    #[doc(alias = "is_causal")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub causal: bool,
-    /// Sliding-window attention: the largest number of positions before and after its own that a query attends to;
-    /// [`usize::MAX`] is no bound. A mask's own window narrows it.
+    /// Sliding-window attention: a query attends to at most this many positions before and after its own.
+    /// [`usize::MAX`] is no bound. A mask with a narrower window narrows it. Defaults to `None` (no window).
+    #[doc(alias = "sliding_window")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<[usize; 2]>,
-    /// Bias of the logits by the positions of query and key.
+    /// Bias of the logits by the positions of query and key. Defaults to none.
     #[serde(skip_serializing_if = "is_default")]
     pub position_bias: PositionBias,
-    /// Rotary positions of queries and keys: inside the heads, behind the maps. Defaults to `None`.
+    /// Rotary positions of queries and keys, applied in each head after the projections. Defaults to `None`.
     ///
-    /// A sequence counts its positions from 0, a packed one from its own start; a decoder goes on where the sequence
-    /// stands. A memory has positions of its own. Under a mask that compares positions, and with a position bias, query
+    /// Positions of a sequence count from 0, those of a packed sequence from its start. A decoder continues the count.
+    /// The positions of a memory count from 0 too. Under a mask that compares positions, and with a position bias, query
     /// `i` stands at key `i + Tk - Tq`, as in [`Mask`].
     #[doc(alias = "rope")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,9 +202,11 @@ pub(super) struct Layout {
     pub(super) value_width: usize,
     /// What the mechanism asks for.
     pub(super) streams: &'static [Stream],
-    /// Whether the maps have biases.
+    /// Whether the projections have biases. Defaults to `true`.
+    #[doc(alias = "qkv_bias")]
     pub(super) bias: bool,
-    /// Whether every mask is made causal.
+    /// Whether every mask is made causal. Defaults to `false`.
+    #[doc(alias = "is_causal")]
     causal: bool,
     window: Option<[usize; 2]>,
     pub(super) position_bias: PositionBias,
