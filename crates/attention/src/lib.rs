@@ -136,4 +136,4 @@ pub use rand;
 /// Runs the examples of the page on extending.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/extending.md")]
-struct Extending;
+struct ExtendingPage;

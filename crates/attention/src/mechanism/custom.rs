@@ -152,7 +152,7 @@ impl<'de> DeserializeSeed<'de> for Entry {
 /// equal if their types and their settings are.
 #[derive(Clone)]
 pub struct CustomSettings {
-    settings: Arc<dyn Erased>,
+    settings: Arc<dyn AnySettings>,
     mechanism: SharedMechanism,
 }
 
@@ -220,14 +220,14 @@ impl Serialize for CustomSettings {
 }
 
 /// A [`CustomMechanism`] without its type.
-trait Erased: Debug + Send + Sync {
+trait AnySettings: Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;
     fn written(&self) -> &dyn erased_serde::Serialize;
 }
 
-impl<M: CustomMechanism> Erased for M {
+impl<M: CustomMechanism> AnySettings for M {
     fn name(&self) -> &'static str {
         M::NAME
     }

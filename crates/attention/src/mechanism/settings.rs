@@ -40,7 +40,7 @@ impl<'de> Visitor<'de> for VariantVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Variant, A::Error> {
         let first = map.next_key::<String>()?;
         let Some(name) = first.as_deref().filter(|key| key.contains('/')) else {
-            let settings = Ours {
+            let settings = OurSettings {
                 first,
                 is_name: false,
                 map,
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for VariantVisitor {
 }
 
 /// The settings of one of our mechanisms, whose name is checked when it comes by.
-struct Ours<A> {
+struct OurSettings<A> {
     /// The first key, until it is read.
     first: Option<String>,
     /// Whether the last key was that of the name.
@@ -69,7 +69,7 @@ struct Ours<A> {
     map: A,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Ours<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for OurSettings<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
