@@ -6,10 +6,7 @@
 use crate::workload::{Against, Pass, Run, Workload};
 use crate::{Error, mechanisms};
 use bochner_attention::engine::Wanted;
-use bochner_attention::{
-    Form, Magnitude, Mask, Masks, Points, Settings, Variant, Workspace, attend, attend_into,
-    attend_vjp, find, kernels, registry,
-};
+use bochner_attention::{Form, Magnitude, Mask, Settings, Variant, Workspace, attend, attend_vjp, find, registry, card::Masks, kernels::{Points, self}, engine::attend_into};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
 use rand::Rng;

@@ -5,7 +5,11 @@
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
 use crate::workload::{Pass, Run, Workload};
-use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Variant, kernels};
+use bochner_attention::{
+    Form, Magnitude, Settings, Variant,
+    engine::{Decoder, DecoderSize},
+    kernels,
+};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4, s};
 use rand::Rng;

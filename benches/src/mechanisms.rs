@@ -7,8 +7,8 @@ use crate::Error;
 use crate::attention::{Inputs, inputs};
 use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{
-    Bipolar, Cat, Cotangents, Mask, Performer, Primal, PrimalTrace, PrimalWeights, Size, Softmax,
-    Streams, Variant,
+    Bipolar, Cat, Mask, Performer, Primal, Softmax, Variant,
+    mechanism::{Cotangents, PrimalTrace, PrimalWeights, Size, Streams},
 };
 use bochner_numerics::Seed;
 use serde_json::json;

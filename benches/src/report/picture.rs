@@ -4,7 +4,7 @@
 use super::number::short;
 use super::results::{Results, Subject};
 use crate::Error;
-use bochner_attention::{Mask, Settings, kernels, magnitude, weights};
+use bochner_attention::{Mask, Settings, kernels, magnitude::magnitude, weights};
 use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
 use ndarray::{Array2, Array4};
 use std::fmt::Write;

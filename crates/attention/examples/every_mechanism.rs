@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_attention::ndarray::{Array4, s};
-use bochner_attention::{Error, Mask, Mechanism, Pass, Streams, Variant, registry};
+use bochner_attention::{Error, Mask, Mechanism, Pass, Variant, mechanism::Streams, registry};
 use bochner_numerics::Seed;
 
 const HEADS: usize = 2;

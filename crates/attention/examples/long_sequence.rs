@@ -6,8 +6,9 @@
 
 #![allow(clippy::print_stdout)]
 
+use bochner_attention::kernels::{self, Points};
 use bochner_attention::ndarray::{Array4, ArrayView4, s};
-use bochner_attention::{Error, Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
+use bochner_attention::{Error, Form, Magnitude, Mask, Settings, Wanted, attend, attend_vjp};
 use bochner_numerics::{Seed, standard_normal};
 use std::time::Instant;
 
@@ -31,14 +32,12 @@ fn main() -> Result<(), Error> {
         for length in LENGTHS {
             let cut = |x: &Array4<f32>| x.slice(s![.., .., ..length, ..]).to_owned();
             let inputs = [cut(&q), cut(&k), cut(&v)];
-            for form in [Form::LinearTime, Form::Quadratic] {
+            for form in [Form::LinearTime, Form::Pairwise] {
                 let (w1, w2) = (w1.view(), w2.view());
                 let points = Points::Nonstationary { w1, w2 };
-                let settings = Settings {
-                    magnitude: Magnitude::Norm { p: 1.5 },
-                    form,
-                    ..Settings::squared(points, 1e-5, &mask)
-                };
+                let settings = kernels::squared(points, 1e-5, &mask);
+                let settings = settings.with_key_weight(Magnitude::Norm { p: 1.5 });
+                let settings = Settings { form, ..settings };
                 let [forward, backward] = times(inputs.each_ref().map(|x| x.view()), &settings)?;
                 let (causal, form) = (mask.is_causal(), format!("{form:?}"));
                 println!("{causal:6}  {length:6}  {form:10}  {forward:5.0} ms  {backward:5.0} ms");
@@ -57,10 +56,14 @@ fn times([q, k, v]: [ArrayView4<f32>; 3], settings: &Settings<f32>) -> Result<[f
     let mut best = [f64::INFINITY; 2];
     for _ in 0..3 {
         let start = Instant::now();
-        let attended = attend(q, k, v, settings)?;
+        let (_, saved) = attend(settings, q, k, v)?;
         best[0] = best[0].min(start.elapsed().as_secs_f64() * 1e3);
         let start = Instant::now();
-        let gradients = attend_vjp(&attended, v)?;
+        let wanted = Wanted {
+            kernel: true,
+            ..Wanted::default()
+        };
+        let gradients = attend_vjp(settings, &saved, q, k, v, v, wanted)?;
         best[1] = best[1].min(start.elapsed().as_secs_f64() * 1e3);
         assert!(gradients.q.iter().all(|g| g.is_finite()));
     }

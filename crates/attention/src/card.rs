@@ -1,6 +1,6 @@
 //! What a mechanism is and what it can do, as data.
 
-use crate::{Error, Form, Mask, Pass, Streams};
+use crate::{Error, Form, Mask, Pass, mechanism::Streams};
 use std::fmt;
 
 /// The description of a mechanism under given settings: where it comes from and what it can do.
@@ -101,6 +101,46 @@ impl Card {
         output_width: None,
         points: None,
         cost: None,
+    };
+
+    /// The card of a score of pairs: of a mechanism whose settings are those of a
+    /// [`Score`](bochner_engine::Score) or a [`PairKernel`](bochner_engine::PairKernel).
+    pub const SCORE: Self = Self {
+        shared_keys: Support::Yes,
+        bias: Support::Yes,
+        ..Self::PAIRWISE
+    };
+
+    /// The card of features that are not negative: of a mechanism whose settings are those of a
+    /// [`FeatureMap`](bochner_engine::FeatureMap).
+    pub const FEATURES: Self = Self {
+        shared_keys: Support::Yes,
+        linear_form: Support::Yes,
+        constant_state: Support::Yes,
+        ..Self::PAIRWISE
+    };
+
+    /// The card of a mechanism whose settings are those of a [`Scan`](bochner_engine::Scan). Its masks are causal.
+    pub const SCAN: Self = Self {
+        masks: Masks::Lengths,
+        cross: Support::No {
+            instead: "attention of a sequence to itself",
+        },
+        shared_keys: Support::Yes,
+        bias: Support::No {
+            instead: "a pairwise mechanism",
+        },
+        linear_form: Support::Yes,
+        dropout: Support::No {
+            instead: "dropout on the output",
+        },
+        constant_state: Support::Yes,
+        weights: Support::No {
+            instead: "a pairwise mechanism",
+        },
+        rows: Rows::Free,
+        symmetry: Symmetry::None,
+        ..Self::PAIRWISE
     };
 
     /// Whether the mechanism takes such a mask.

@@ -2,7 +2,7 @@
 //!
 //! Behind the feature `conformance`, which tests turn on.
 
-pub(crate) use crate::{Error, Pass, Streams};
+pub(crate) use crate::{Error, Pass, mechanism::Streams};
 use bochner_numerics::DropoutMask;
 use ndarray::{Array1, Array4, ArrayView1, ArrayView4, Axis, s};
 use rand::Rng;

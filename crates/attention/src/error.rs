@@ -20,12 +20,27 @@ pub enum Error {
         instead: &'static str,
     },
     /// No mechanism of the registry has this name.
-    #[error("no mechanism is called `{given}`: there are {}", known.join(", "))]
+    #[error(
+        "no mechanism is called `{given}`: there are {}; one of another crate must be registered first",
+        known.join(", ")
+    )]
     UnknownMechanism {
         /// The name that was given.
         given: String,
         /// The names there are.
         known: Vec<&'static str>,
+    },
+    /// The name of a mechanism of another crate has no prefix.
+    #[error("the mechanism of another crate is called `{given}`; its name must be `mycrate/name`")]
+    MechanismName {
+        /// The name that was given.
+        given: &'static str,
+    },
+    /// Two types were registered under one name.
+    #[error("another mechanism is registered as `{name}`; give this one another name")]
+    RegisteredTwice {
+        /// The name.
+        name: &'static str,
     },
     /// A mask, or the counts of a step, do not fit the sequences.
     #[error("the {what} must be {expected}, not {got}")]

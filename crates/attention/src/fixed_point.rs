@@ -47,7 +47,7 @@ pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, 
 ///
 /// Scores count the bits in which two positions agree and differ, $\gamma$ is counted in whole numbers as everywhere,
 /// and a weight is a right shift, which rounds towards minus infinity. So a row of n kept keys lies below the output
-/// of [`Settings::bipolar`](crate::Settings::bipolar) by less than n units of $2^{-12}$, besides rounding in its type. A sum beyond 32 bits becomes
+/// of [`kernels::bipolar`](crate::kernels::bipolar) by less than n units of $2^{-12}$, besides rounding in its type. A sum beyond 32 bits becomes
 /// the nearest end of them: only values that are themselves within n units of it lead there.
 ///
 /// # Shapes
@@ -60,7 +60,7 @@ pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, 
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers"; the format is ours.
 ///
 /// ```
-/// use bochner_attention::{Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+/// use bochner_attention::{Mask, fixed_point::{attend_by_shifts, from_fixed_point, ternary, to_fixed_point}};
 /// use bochner_attention::ndarray::Array4;
 ///
 /// let x = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f32 * 0.3 - 0.8);

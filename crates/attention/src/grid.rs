@@ -11,7 +11,7 @@ use ndarray::{Array, Array3, ArrayD, Dimension, IntoDimension};
 /// [`Error::Argument`] for fewer than two axes.
 ///
 /// ```
-/// use bochner_attention::{fold, unfold};
+/// use bochner_attention::grid::{fold, unfold};
 /// use bochner_attention::ndarray::Array4;
 ///
 /// let image = Array4::from_shape_fn((1, 2, 3, 4), |(_, y, x, c)| y * 100 + x * 10 + c);

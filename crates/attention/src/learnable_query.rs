@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// gives zeros, are ours.
 ///
 /// ```
-/// use bochner_attention::{LearnableQuery, Mask};
+/// use bochner_attention::{Mask, learnable_query::LearnableQuery};
 /// use bochner_attention::ndarray::{Array3, Array4};
 ///
 /// let queries = Array3::<f32>::ones((2, 3, 4));

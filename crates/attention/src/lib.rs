@@ -8,15 +8,18 @@
 //! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}\_{\text{magnitude}}$$
 //!
 //! The query's own magnitude cancels when the weights are normalised. What remains are two
-//! independent choices: which kernel says that a query and a key are alike ([`AttentionKernel`]), and
-//! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
-//! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
-//! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
-//! enough. Squared kernels and random features have two forms, pair by pair and in linear time, equal but
-//! for rounding; the faster one is taken unless the choice is forced ([`Form`]).
+//! independent choices: which kernel says that a query and a key are alike ([`engine::Kernel`], [`kernels`]), and
+//! which norm says how loud a key is ([`Magnitude`]). This crate has the kernels, the norms and the mechanisms of the
+//! papers. The engine below it, [`bochner-engine`](engine), computes attention for any pair of them, forward and
+//! backward, without ever storing a `[Tq, Tk]` array ([`attend`], [`attend_vjp`]). Squared kernels and random features
+//! have two forms, pair by pair and in linear time, equal but for rounding; the faster one is taken unless the choice is
+//! forced ([`Form`]).
 //!
-//! Where a sequence is written one position at a time, a [`Decoder`] keeps what the positions so far
-//! come to: keys and values, or, if [`Form::LinearTime`] is asked for, sums whose size does not grow.
+//! Where a sequence is written one position at a time, a [`Decoder`](engine::Decoder) keeps a key-value cache, or, if
+//! [`Form::LinearTime`] is asked for, sums whose size does not grow.
+//!
+//! Your own score, feature map or scan, in your own crate, is a mechanism like those of the papers ([`ScoreMechanism`],
+//! [`CustomMechanism`](mechanism::CustomMechanism), [`register`]).
 //!
 //! Calls are short. A loop of them gains by keeping threads awake between parallel sections
 //! ([`parallel::awake`](bochner_numerics::parallel::awake) around a round of it) and freed memory for the next
@@ -27,7 +30,7 @@
 //!
 #![doc = include_str!("mechanism/table.md")]
 //!
-//! $f_S$ is stationary and $f_{NS}$ is not ([`Points`]). The four implicit ones are one
+//! $f_S$ is stationary and $f_{NS}$ is not ([`kernels::Points`]). The four implicit ones are one
 //! configuration: [`Stationarity`], p and [`Copula`] are independent of each other, the
 //! [`Posterior`] of the points comes from the features or, under a causal mask, from nothing, and
 //! an evaluation may average over [draws](Mikan::draws).
@@ -41,14 +44,14 @@
 //! The decomposition, checked on the weights of one query:
 //!
 //! ```
-//! use bochner_attention::{Mask, Settings, magnitude, weights};
+//! use bochner_attention::{Mask, Settings, kernels, magnitude::magnitude, weights};
 //! use bochner_attention::ndarray::Array4;
 //!
 //! let q = Array4::from_shape_fn((1, 1, 1, 4), |(.., n)| 0.3 * n as f64);
 //! let k = Array4::from_shape_fn((1, 1, 3, 4), |(_, _, t, n)| (t as f64 - 1.0) * 0.5 + 0.1 * n as f64);
 //! let mask = Mask::none();
-//! let softmax = weights(q.view(), k.view(), &Settings::softmax(&mask))?;
-//! let similarity = weights(q.view(), k.view(), &Settings::rbf(&mask))?;
+//! let softmax = weights(&Settings::softmax(&mask), q.view(), k.view())?;
+//! let similarity = weights(&kernels::rbf(&mask), q.view(), k.view())?;
 //! let m = magnitude(k.view().into_shape_with_order((3, 4)).unwrap(), 2.0)?;
 //!
 //! let product: Vec<f64> = (0..3).map(|j| similarity[[0, 0, 0, j]] * m[j].exp()).collect();
@@ -73,79 +76,64 @@
 //!
 //! | item | is |
 //! |---|---|
-//! | [`attend`], [`attend_vjp`], [`weights`], [`attend_with_weights`] | attention for any [`Settings`] |
-//! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
-//! | [`Form`], [`Blocks`], [`linear_time_state`] | pair by pair, or by features in linear time |
-//! | [`Decoder`] | causal attention to a sequence that grows |
-//! | [`AttentionKernel`], [`Points`] | which kernel |
-//! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
-//! | [`Mask`] | which keys |
-//! | [`PositionCode`], [`Rotary`] | positions that are encoded into queries and keys |
+//! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`engine`] | everything else about attention without a mechanism: caches, forms, traits for your own kernels |
+//! | [`kernels`] | the pairwise kernels and feature maps of the mechanisms |
+//! | [`Magnitude`], [`magnitude`](mod@magnitude) | the norm of a key |
+//! | [`Mask`] | the keys that a query attends to |
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
-//! | [`Card`] | what a mechanism is and can do |
-//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`], [`Performer`] | their settings |
+//! | [`ScoreMechanism`], [`register`] | a mechanism of your own |
+//! | [`mechanism`] | what mechanisms are given and give back |
+//! | [`Card`], [`card`] | what a mechanism is and can do |
+//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`], [`Performer`] | settings of mechanisms |
 //! | [`Cat`], [`Primal`], [`Bipolar`] | those of CAT, Primal-Attention and bipolar attention |
-//! | [`shiftmax`], [`attend_by_shifts`] | the normaliser of bipolar attention alone, and the whole on integers |
-//! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
+//! | [`shiftmax`], [`fixed_point`] | the normaliser of bipolar attention alone, and the whole on integers |
+//! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | the choices of the kernel family, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
-//! | `LearnableQueryLayer` | the layer with queries that are parameters (feature `dfdx`) |
-//! | `BipolarLayer` | bipolar attention over steps of time, trainable (feature `dfdx`) |
-//! | `PackedMultiHead`, `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
-//! | [`LearnableQuery`], [`unfold`], [`fold`] | queries that are parameters, data on a grid |
-//! | [`TimeInput`] | time stamps as a part of a layer's input |
-//! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
+//! | `layer` | its decoders, the layer with learnt queries, bipolar attention over steps of time (feature `dfdx`) |
+//! | [`learnable_query`], [`grid`] | queries that are parameters, data on a grid |
+//! | [`time_input`] | time stamps as a part of a layer's input |
 
-mod card;
+pub mod card;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
-mod fixed_point;
+pub mod fixed_point;
 mod gamma;
-mod grid;
+pub mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 #[cfg(feature = "dfdx")]
-mod layer;
+pub mod layer;
 pub mod kernels;
-mod learnable_query;
-mod magnitude;
-mod mechanism;
-mod shiftmax;
-mod time_input;
+pub mod learnable_query;
+pub mod magnitude;
+pub mod mechanism;
+pub mod shiftmax;
+pub mod time_input;
 
 pub use bochner_engine as engine;
 pub use bochner_engine::{
-    Bias, Blocks, Decoder, DecoderSize, Form, Mask, PositionCode, Rotary, RotaryPairing, Settings,
-    Workspace, attend, attend_into, attend_vjp, weights,
+    Bias, Form, Mask, Rotary, Settings, Wanted, Workspace, attend, attend_vjp, weights,
 };
-pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 #[cfg(feature = "dfdx")]
 pub use bochner_nn::prelude;
-pub use bochner_spectral::{
-    Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
-};
-pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetry};
+pub use bochner_spectral::{Copula, Posterior, Preset, Stationarity};
+pub use card::{Card, Support};
 #[cfg(feature = "dfdx")]
 pub use dfdx;
 pub use error::Error;
-pub use fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
-pub use grid::{fold, unfold};
 #[cfg(feature = "dfdx")]
-pub use layer::{
-    Attention, BipolarLayer, BipolarLayerConfig, LearnableQueryLayer, MultiHead, MultiHeadConfig,
-    MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation,
-    PackedMultiHead, PositionBias, Projection, SavedHeads, StaticConfig,
-};
-pub use kernels::{Points, PointsGradients, Trained};
-pub use learnable_query::{LearnableQuery, Pooled, PooledGradients, QueryScale};
-pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
+pub use layer::{MultiHead, MultiHeadConfig, MultiHeadInference, PositionBias, StaticConfig};
+pub use magnitude::Magnitude;
 pub use mechanism::{
-    Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
-    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer, Primal,
-    PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, SharedMechanism,
-    Softmax, Streams, Variant, find, registry,
+    Bipolar, Cat, Expsin, IkanDirect, Linear, Mechanism, Mikan, Pass, Performer, Primal, RbfOnly,
+    ScoreMechanism, Softmax, Variant, find, register, registry,
 };
 pub use ndarray;
 pub use rand;
-pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};
-pub use time_input::{TimeBasis, TimeInput};
+
+/// Runs the examples of the page on extending.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending.md")]
+struct ExtendingPage;

@@ -124,7 +124,7 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 /// Song et al. 2021, equation 9.
 ///
 /// ```
-/// use bochner_attention::magnitude;
+/// use bochner_attention::magnitude::magnitude;
 /// use bochner_attention::ndarray::array;
 ///
 /// let m = magnitude(array![[3.0_f64, -4.0]].view(), 1.0)?;

@@ -36,7 +36,7 @@ pub struct Shiftmax<T> {
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers".
 ///
 /// ```
-/// use bochner_attention::shiftmax;
+/// use bochner_attention::shiftmax::shiftmax;
 /// use bochner_attention::ndarray::array;
 ///
 /// // In double precision 1 + 2^-60 is 1, which would leave gamma at 0.

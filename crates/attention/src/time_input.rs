@@ -26,7 +26,7 @@ use ndarray::{Array1, Array2, ArrayViewD, Axis, Ix1, Ix2, Ix3, concatenate, s};
 /// Xu, Ruan, Kumar, Korpeoglu, Achan 2019; see [`TimeFeatures`]. The parametrisation is ours.
 ///
 /// ```
-/// use bochner_attention::{TimeBasis, TimeInput};
+/// use bochner_attention::time_input::{TimeBasis, TimeInput};
 /// use bochner_ops::{Operation, filled};
 /// use bochner_attention::ndarray::{Array1, Array3, array};
 ///

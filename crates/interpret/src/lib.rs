@@ -42,7 +42,7 @@
 //!
 //! From `inspect`: [`Mechanism::inspect`](bochner_attention::Mechanism::inspect) shows those of a mechanism. With dfdx,
 //! `MultiHead::inspect_self` shows those of a layer, and `inspect` of the models in `bochner-models`, such as
-//! `SentenceClassifier::inspect`, those of all layers. Each gives an [`Inspection`](bochner_attention::Inspection) for a
+//! `SentenceClassifier::inspect`, those of all layers. Each gives an [`Inspection`](bochner_attention::mechanism::Inspection) for a
 //! layer, whose `weights` are `[B, M, Tq, Tk]`.
 //!
 //! ```

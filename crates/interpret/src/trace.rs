@@ -1,7 +1,7 @@
 //! What the similarity and the magnitude contribute to the weights of a layer.
 
 use crate::Error;
-use bochner_attention::{Magnitude, Mask, Points, magnitude};
+use bochner_attention::{Magnitude, Mask, kernels::Points, magnitude::magnitude};
 use bochner_kernels::{SpectralPoints, kernel_matrix};
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 ///     heads: 4,
 ///     attention: Softmax::default().into(),
 ///     attention_options: AttentionOptions {
-///         key_heads: Some(2),
+///         kv_heads: Some(2),
 ///         rotary: Some(Rotary::default()),
 ///         ..Default::default()
 ///     },
@@ -36,7 +36,7 @@ pub struct AttentionOptions {
     /// Number of key-value heads (grouped-query attention). Must divide the number of heads. Defaults to that number.
     #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_heads: Option<usize>,
+    pub kv_heads: Option<usize>,
     /// Width of each head's queries and keys. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_width: Option<usize>,
@@ -71,7 +71,7 @@ impl AttentionOptions {
     /// The settings of a layer with these options.
     pub(crate) fn apply(&self, config: MultiHeadConfig) -> MultiHeadConfig {
         MultiHeadConfig {
-            key_heads: self.key_heads,
+            kv_heads: self.kv_heads,
             key_width: self.key_width,
             value_width: self.value_width,
             window: self.window,

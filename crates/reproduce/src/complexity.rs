@@ -17,7 +17,7 @@ mod timing;
 pub(crate) use report::run;
 
 use crate::Error;
-use bochner_attention::{Card, Cost, Form, Variant, registry};
+use bochner_attention::{Card, Form, Variant, card::Cost, registry};
 
 /// The mechanisms that Table 1 states a cost for.
 fn mechanisms() -> impl Iterator<Item = (Variant, Card, Cost)> {

@@ -3,8 +3,8 @@
 
 use crate::Preset;
 use bochner_attention::{
-    Copula, DirectInit, Form, IkanDirect, Mikan, Performer, Posterior, Primal, PrimalTrace,
-    PrimalWeights, Softmax, Variant, find,
+    Copula, Form, IkanDirect, Mikan, Performer, Posterior, Primal, Softmax, Variant, find,
+    mechanism::{DirectInit, PrimalTrace, PrimalWeights},
 };
 
 /// Softmax attention.

@@ -3,7 +3,7 @@
 use super::OURS;
 use crate::Error;
 use crate::form::{Form, Held, Inputs, Pass};
-use bochner_attention::{Mask, Settings, Workspace, attend, attend_into, attend_vjp};
+use bochner_attention::{Mask, Settings, Workspace, attend, attend_vjp, engine::attend_into};
 use ndarray::Array4;
 use std::rc::Rc;
 

@@ -8,12 +8,12 @@ mod rbf;
 mod squared;
 
 pub(crate) use bipolar::{checked_threshold, spike};
+pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 pub use random_features::Trained;
 pub(crate) use squared::Squared;
 pub use squared::{Points, PointsGradients, points_gradients};
 
 use bochner_engine::{Mask, Scored, Settings};
-use bochner_kernels::RandomFeatureMap;
 use bochner_numerics::Real;
 use ndarray::ArrayView3;
 use std::sync::Arc;

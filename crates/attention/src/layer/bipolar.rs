@@ -1,7 +1,10 @@
 //! Bipolar attention over steps of time, to be trained.
 
 use crate::kernels;
-use crate::{Error, Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+use crate::{
+    Error, Mask,
+    fixed_point::{attend_by_shifts, from_fixed_point, ternary, to_fixed_point},
+};
 use bochner_engine::{Saved, Wanted, attend, attend_vjp};
 use bochner_nn::{Element, LayerNorm, Linear, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Real, argument};
@@ -71,7 +74,7 @@ impl BipolarLayerConfig {
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers".
 ///
 /// ```
-/// use bochner_attention::{BipolarLayer, BipolarLayerConfig, Mask};
+/// use bochner_attention::{Mask, layer::{BipolarLayer, BipolarLayerConfig}};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::prelude::*;
 ///
@@ -157,7 +160,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
     }
 
     /// [`attend_self`](Self::attend_self) without a tape, its attention by [`attend_by_shifts`]: values in
-    /// [fixed point](crate::to_fixed_point), scores by counting bits, weights as right shifts. Maps, norms and neurons
+    /// [fixed point](crate::fixed_point::to_fixed_point), scores by counting bits, weights as right shifts. Maps, norms and neurons
     /// compute as in training.
     ///
     /// # Numerics

@@ -3,7 +3,7 @@
 use super::PositionBias;
 use super::position_code::admit_code;
 use crate::mechanism::is_default;
-use crate::{Card, Error, Mask, Softmax, Stream, Variant};
+use crate::{Card, Error, Mask, Softmax, Variant, card::Stream};
 use bochner_engine::Rotary;
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
@@ -23,44 +23,45 @@ pub struct MultiHeadConfig {
     pub heads: usize,
     /// The mechanism, with its own settings.
     pub variant: Variant,
-    /// Rate of dropout on the normalised weights in [`ModuleMut`](dfdx::nn::ModuleMut)'s training
-    /// passes, in `0..1`; elsewhere the [`Pass`](crate::Pass) says it.
+    /// Rate of dropout on the normalised weights in the training passes of [`ModuleMut`](dfdx::nn::ModuleMut), in
+    /// `0..1`. Passes by [`MultiHead::attend`](super::MultiHead::attend) take the rate of their [`Pass`](crate::Pass).
+    /// Defaults to 0.
+    #[doc(alias = "attention_dropout")]
     pub dropout: f64,
-    /// Seed of what is drawn in evaluation (one fixed draw by default), and of
-    /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
+    /// Seed of the draws in evaluation, and of the training passes of [`ModuleMut`](dfdx::nn::ModuleMut). Defaults to 0.
     pub seed: Seed,
     /// Width d of each head's queries and keys. Defaults to the layer's width divided by the heads.
+    #[doc(alias = "head_dim")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "key_width")]
     pub key_width: Option<usize>,
     /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
     /// Number of key-value heads (grouped-query attention). Must divide `heads`. Defaults to `heads`.
     #[doc(alias = "gqa")]
     #[doc(alias = "num_kv_heads")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "key_heads")]
-    pub key_heads: Option<usize>,
-    /// Whether the maps have biases.
+    pub kv_heads: Option<usize>,
+    /// Whether the projections have biases. Defaults to `true`.
+    #[doc(alias = "qkv_bias")]
     #[serde(skip_serializing_if = "Clone::clone")]
     pub bias: bool,
-    /// Whether every mask is made causal.
+    /// Whether every mask is made causal. Defaults to `false`.
+    #[doc(alias = "is_causal")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub causal: bool,
-    /// Sliding-window attention: the largest number of positions before and after its own that a query attends to;
-    /// [`usize::MAX`] is no bound. A mask's own window narrows it.
+    /// Sliding-window attention: a query attends to at most this many positions before and after its own.
+    /// [`usize::MAX`] is no bound. A mask with a narrower window narrows it. Defaults to `None` (no window).
+    #[doc(alias = "sliding_window")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<[usize; 2]>,
-    /// Bias of the logits by the positions of query and key.
+    /// Bias of the logits by the positions of query and key. Defaults to none.
     #[serde(skip_serializing_if = "is_default")]
-    #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
-    /// Rotary positions of queries and keys: inside the heads, behind the maps. Defaults to `None`.
+    /// Rotary positions of queries and keys, applied in each head after the projections. Defaults to `None`.
     ///
-    /// A sequence counts its positions from 0, a packed one from its own start; a decoder goes on where the sequence
-    /// stands. A memory has positions of its own. Under a mask that compares positions, and with a position bias, query
+    /// Positions of a sequence count from 0, those of a packed sequence from its start. A decoder continues the count.
+    /// The positions of a memory count from 0 too. Under a mask that compares positions, and with a position bias, query
     /// `i` stands at key `i + Tk - Tq`, as in [`Mask`].
     #[doc(alias = "rope")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +79,7 @@ impl Default for MultiHeadConfig {
             seed: Seed::new(0),
             key_width: None,
             value_width: None,
-            key_heads: None,
+            kv_heads: None,
             bias: true,
             causal: false,
             window: None,
@@ -139,11 +140,11 @@ impl MultiHeadConfig {
                 instead: "None",
             });
         }
-        let key_heads = self.key_heads.unwrap_or(heads);
-        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        let kv_heads = self.kv_heads.unwrap_or(heads);
+        let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
         let allowed = format!("a divisor of {heads}, the number of heads");
-        argument::in_range(divides, "key_heads", key_heads as f64, allowed)?;
-        if key_heads != heads {
+        argument::in_range(divides, "kv_heads", kv_heads as f64, allowed)?;
+        if kv_heads != heads {
             let what = "heads that share keys and values with this mechanism";
             card.shared_keys.required(what)?;
         }
@@ -166,7 +167,7 @@ impl MultiHeadConfig {
         let layout = Layout {
             embed,
             heads,
-            key_heads,
+            kv_heads,
             key_width,
             value_width,
             streams,
@@ -196,14 +197,16 @@ pub(super) struct Layout {
     /// The width of sequences and outputs.
     pub(super) embed: usize,
     pub(super) heads: usize,
-    key_heads: usize,
+    kv_heads: usize,
     key_width: usize,
     pub(super) value_width: usize,
     /// What the mechanism asks for.
     pub(super) streams: &'static [Stream],
-    /// Whether the maps have biases.
+    /// Whether the projections have biases. Defaults to `true`.
+    #[doc(alias = "qkv_bias")]
     pub(super) bias: bool,
-    /// Whether every mask is made causal.
+    /// Whether every mask is made causal. Defaults to `false`.
+    #[doc(alias = "is_causal")]
     causal: bool,
     window: Option<[usize; 2]>,
     pub(super) position_bias: PositionBias,
@@ -241,7 +244,7 @@ impl Layout {
     /// The number of heads of a stream.
     pub(super) fn heads_of(&self, stream: Stream) -> usize {
         match stream {
-            Stream::Keys | Stream::Values => self.key_heads,
+            Stream::Keys | Stream::Values => self.kv_heads,
             _ => self.heads,
         }
     }

@@ -4,7 +4,7 @@ use super::config::Layout;
 use super::row_positions::{Alignment, RowPositions, for_each_place};
 use bochner_numerics::row_major::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
-use crate::{Bias, Error, Mask, Stream, Streams};
+use crate::{Bias, Error, Mask, card::Stream, mechanism::Streams};
 use bochner_engine::PositionCode;
 use bochner_numerics::{Buffer, Buffers, Real, argument, parallel};
 use bochner_ops::PackedAffine;

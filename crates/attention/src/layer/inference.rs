@@ -3,7 +3,7 @@
 use super::heads::Heads;
 use super::packed::PackedMultiHead;
 use super::row_positions::RowPositions;
-use crate::{Error, Mask, Pass, Settings, Streams, Workspace, attend_into};
+use crate::{Error, Mask, Pass, Settings, Workspace, engine::attend_into, mechanism::Streams};
 use bochner_numerics::{Real, argument};
 use ndarray::{ArrayView3, ArrayViewMut3};
 

@@ -2,7 +2,7 @@
 
 use super::multi_head::{MultiHead, dims};
 use super::row_positions::RowPositions;
-use crate::{Error, Inspection, Mask, Pass, Stream};
+use crate::{Error, Mask, Pass, card::Stream, mechanism::Inspection};
 use bochner_nn::Element;
 use bochner_numerics::Buffers;
 use dfdx::shapes::{Dim, HasShape};

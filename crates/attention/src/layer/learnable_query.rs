@@ -2,7 +2,7 @@
 
 use super::multi_head::{Attention, MultiHead};
 use super::{MultiHeadConfig, PositionBias};
-use crate::{Error, Inspection, Mask, Pass};
+use crate::{Error, Mask, Pass, mechanism::Inspection};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{argument, standard_normal};
 use dfdx::shapes::{Dim, HasShape};
@@ -22,11 +22,11 @@ use rand::RngCore;
 /// that causality, windows, position biases and rotary positions are refused.
 ///
 /// # Reference
-/// The notes of Ji and Xie, *Attention*: learnable queries. [`LearnableQuery`](crate::LearnableQuery) is the same on
+/// The notes of Ji and Xie, *Attention*: learnable queries. [`LearnableQuery`](crate::learnable_query::LearnableQuery) is the same on
 /// arrays, without maps.
 ///
 /// ```
-/// use bochner_attention::{LearnableQueryLayer, Mask, MultiHeadConfig, Pass};
+/// use bochner_attention::{Mask, MultiHeadConfig, Pass, layer::LearnableQueryLayer};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::prelude::*;
 ///

@@ -2,7 +2,7 @@
 
 use super::config::{Layout, StaticConfig};
 use super::multi_head::MultiHead;
-use crate::{Error, Mask, Pass, Penalty};
+use crate::{Error, Mask, Pass, card::Penalty};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
 use dfdx::dtypes::Dtype;

@@ -7,7 +7,7 @@ use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
-use crate::{Error, Form, Mask, Mechanism, Pass, SharedMechanism};
+use crate::{Error, Form, Mask, Mechanism, Pass, mechanism::SharedMechanism};
 use bochner_engine::PositionCode;
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, argument};
@@ -88,7 +88,7 @@ pub struct Attention<Out, Penalty> {
     /// The attended values, `[B, Tq, Embed]`.
     pub output: Out,
     /// What the objective adds, already weighted ($\beta \mathrm{KL}$), summed over the batch;
-    /// [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
+    /// [`Penalty::share`](crate::card::Penalty::share) says what to multiply it with.
     pub penalty: Penalty,
 }
 
@@ -305,7 +305,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Its parameters are copied, so that later changes of the layer's do not reach it. What a
     /// latent kernel draws is drawn once, from the pass's seed, as it is for whole sequences.
     /// [`Form::LinearTime`] keeps a state of constant size, [`Form::Automatic`] the state of the mechanism's own form
-    /// ([`Decoding::form`](crate::Decoding::form)), any other form keys and values; under a window to the left, those
+    /// ([`Decoding::form`](crate::mechanism::Decoding::form)), any other form keys and values; under a window to the left, those
     /// that it still reaches.
     ///
     /// # Errors

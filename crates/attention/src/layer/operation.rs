@@ -3,7 +3,7 @@
 use super::config::{Cut, Layout};
 use super::heads::{Code, Heads, Mapped, Maps, join};
 use super::row_positions::{RowPositions, for_each_place};
-use crate::{Bias, Cotangents, Forward, Mask, Mechanism, Pass, Stream};
+use crate::{Bias, Mask, Mechanism, Pass, mechanism::{Cotangents, Forward}, card::Stream};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{ArgumentError, Buffer, Buffers, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
@@ -213,10 +213,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, PositionBias,
-        Posterior, Streams, Variant,
-    };
+    use crate::{Card, Copula, Error, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Variant, mechanism::{Gradients, Streams}};
     use bochner_numerics::check::assert_gradient;
     use bochner_numerics::operations::count;
     use bochner_numerics::{Operations, Seed, standard_normal};
@@ -420,14 +417,14 @@ mod tests {
                 width: Some(2),
                 ..Default::default()
             };
-            for (sequences, bias, key_width, value_width, key_heads, rotary) in [
+            for (sequences, bias, key_width, value_width, kv_heads, rotary) in [
                 (1, true, None, None, None, None),
                 (2, false, Some(3), Some(1), None, None),
                 (2, true, Some(2), Some(3), Some(1), Some(Default::default())),
                 (1, false, Some(3), None, Some(1), Some(partial)),
             ] {
                 let config = MultiHeadConfig {
-                    key_heads,
+                    kv_heads,
                     bias,
                     key_width,
                     value_width,

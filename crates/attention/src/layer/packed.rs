@@ -3,7 +3,11 @@
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
 use super::inference::MultiHeadInference;
-use crate::{Decoder, DecoderSize, Decoding, Error, Form, Mask, Mechanism, Pass};
+use crate::{
+    Error, Form, Mask, Mechanism, Pass,
+    engine::{Decoder, DecoderSize},
+    mechanism::Decoding,
+};
 use bochner_numerics::Real;
 use bochner_spectral::Size;
 use ndarray::ArrayView3;

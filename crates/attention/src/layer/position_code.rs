@@ -2,7 +2,7 @@
 
 use super::heads::Code;
 use super::multi_head::MultiHead;
-use crate::{Card, Error, Stream};
+use crate::{Card, Error, card::Stream};
 use bochner_engine::PositionCode;
 use bochner_nn::Element;
 use dfdx::shapes::Dim;

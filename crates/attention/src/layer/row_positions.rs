@@ -1,6 +1,6 @@
 //! The positions at which queries and keys stand, for a code that encodes them.
 
-use crate::{Mask, Stream};
+use crate::{Mask, card::Stream};
 use bochner_numerics::{Real, parallel};
 
 /// The positions of the queries and keys of a call: `[T]` if all examples share them, otherwise `[B, T]`.

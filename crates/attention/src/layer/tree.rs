@@ -3,7 +3,7 @@
 use super::readers::Readers;
 use bochner_engine::Paths;
 use bochner_numerics::memory::keep_marked;
-use crate::{Decoder, Error};
+use crate::{Error, engine::Decoder};
 use bochner_numerics::Real;
 
 /// The sequences of a decoder as the paths of a tree: those that were one before have one memory, which holds the

@@ -1,9 +1,9 @@
 //! Bipolar self-attention: ternary queries and keys, weights that are powers of two.
 
-use super::{CLOSED_FORM, Mechanism, Pass, Streams};
+use super::{Mechanism, Pass, Streams};
 use crate::error::Error;
 use crate::kernels::{self, checked_threshold};
-use crate::{Card, Rows, Settings};
+use crate::{Card, Settings, card::Rows};
 use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// are large, and a row comes close to choosing one key.
 ///
 /// The output is what the paper's last neuron reads. Neurons over steps of time are
-/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::attend_by_shifts) computes the output
+/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::fixed_point::attend_by_shifts) computes the output
 /// with integers alone.
 ///
 /// # Numerics
@@ -58,7 +58,7 @@ impl<T: Real> Mechanism<T> for Bipolar {
             title: "powers of two of products of ternary queries and keys, a row divided by a power of two",
             paper: "Wang et al. 2025",
             rows: Rows::HalfToOne,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

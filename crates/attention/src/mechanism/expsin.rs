@@ -1,6 +1,6 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
-use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, period};
 use crate::{Card, Magnitude, Settings, kernels};
 use bochner_numerics::Real;
@@ -39,7 +39,7 @@ impl<T: Real> Mechanism<T> for Expsin {
             title: "a periodic similarity times the magnitude of the key",
             paper: "Song et al. 2021",
             cost: COST_OF_PAIRS,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

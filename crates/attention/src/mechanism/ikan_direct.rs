@@ -6,7 +6,7 @@ use super::{
     of_pass,
 };
 use crate::error::Error;
-use crate::{Card, Draws, Form, Settings, Support};
+use crate::{Card, Form, Settings, Support, card::Draws};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Direct, DirectInit, Features, ParameterSpec, Preset, Size, Source, Stationarity,
@@ -127,7 +127,6 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         self.squared().settings(inputs, &points, pass)
     }
 
-
     fn backward(
         &self,
         inputs: &Streams<T>,
@@ -175,8 +174,8 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 #[cfg(feature = "conformance")]
 mod conformance {
     use super::*;
-    use crate::Blocks;
     use crate::conformance::*;
+    use crate::engine::Blocks;
     use std::f64::consts::TAU;
 
     impl Conformance for IkanDirect {

@@ -1,6 +1,6 @@
 //! The linear kernel, squared.
 
-use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::{Card, Error, Magnitude, Settings, kernels};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl<T: Real> Mechanism<T> for Linear {
             title: "a squared linear similarity times the magnitude of the key",
             paper: "Song et al. 2021",
             cost: COST_OF_PAIRS,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

@@ -1,16 +1,24 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
 //! mechanisms, a file each.
 
+mod custom;
 mod fingerprint;
 mod ika_ns;
 mod ika_s;
 mod ikan;
 mod pass;
 mod registry;
+mod score;
+mod settings;
 mod shared;
 mod squared;
+mod trial;
 
+pub use bochner_spectral::{
+    Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
+};
 pub use cat::CatForm;
+pub use custom::{CustomMechanism, CustomSettings, register};
 pub use fingerprint::Fingerprint;
 pub use mikan::MikanGradients;
 #[cfg(feature = "dfdx")]
@@ -18,13 +26,14 @@ pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
 pub use performer::Redraw;
 pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
+pub use score::ScoreMechanism;
 pub use shared::SharedMechanism;
+pub use trial::trial;
 
 use pass::Attended;
-use crate::{Bias, Card, Cost, Decoder, DecoderSize, Error, Form, Mask, Settings, Support};
+use crate::{Bias, Card, Error, Form, Mask, Settings, card::Cost, engine::{Decoder, DecoderSize}};
+use bochner_engine::{self as engine, Wanted};
 use bochner_numerics::{Real, argument};
-use bochner_spectral::{ParameterSpec, Size};
-use ndarray::Array3;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -32,37 +41,40 @@ use std::str::FromStr;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
-    softmax::Softmax: default;
+    softmax::Softmax as "softmax": default;
     /// Softmax attention's similarity without its magnitude.
-    rbf_only::RbfOnly: default;
+    rbf_only::RbfOnly as "rbf-only": default;
     /// A similarity that repeats itself with the distance.
-    expsin::Expsin: default;
+    expsin::Expsin as "expsin": default;
     /// A squared linear similarity.
-    linear::Linear: default;
+    linear::Linear as "linear": default;
     /// Kernel attention with spectral points as parameters.
-    ikan_direct::IkanDirect: default;
+    ikan_direct::IkanDirect as "ikan-direct": default;
     /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
-    mikan::Mikan: ika_s,
+    mikan::Mikan as "mikan": ika_s,
         ika_ns,
         ikan,
         default;
     /// Circular-convolutional attention.
-    cat::Cat: default,
+    cat::Cat as "cat": default,
         convolution,
         causal,
         averaged_key;
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
-    primal::Primal: default;
+    primal::Primal as "primal": default;
     /// Attention by random features.
-    performer::Performer: default;
+    performer::Performer as "performer": default;
     /// Powers of two of products of ternary numbers.
-    bipolar::Bipolar: default;
+    bipolar::Bipolar as "bipolar": default;
 }
 
 impl Variant {
     /// The mechanism's card under these settings.
     pub fn card(&self) -> Card {
-        self.mechanism::<f64>().card()
+        match self {
+            Self::Custom(settings) => settings.card(),
+            _ => self.mechanism::<f64>().card(),
+        }
     }
 
     /// The name that the settings go by.
@@ -85,10 +97,15 @@ impl FromStr for Variant {
     /// # Errors
     /// [`Error::UnknownMechanism`], which lists the names there are.
     fn from_str(name: &str) -> Result<Self, Error> {
-        find(name).ok_or_else(|| Error::UnknownMechanism {
-            given: name.to_owned(),
-            known: registry().iter().map(Self::name).collect(),
-        })
+        find(name).ok_or_else(|| unknown(name))
+    }
+}
+
+/// The error for a name that no mechanism has.
+fn unknown(given: &str) -> Error {
+    Error::UnknownMechanism {
+        given: given.to_owned(),
+        known: registry().iter().map(Variant::name).collect(),
     }
 }
 
@@ -101,22 +118,22 @@ pub fn find(name: &str) -> Option<Variant> {
 
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
-/// One file or folder under `mechanism/` implements it and brings its [`Card`], its examples and its plain
+/// A mechanism that is [`attend`](crate::attend()) with some settings implements [`Mechanism::card`] and
+/// [`Mechanism::kernel`], and with parameters [`Mechanism::parameters`] and [`Mechanism::initial`]: passes, gradients,
+/// inspection and decoder follow. Any other, such as attention without pairs, implements the passes.
+///
+/// In another crate the settings implement [`CustomMechanism`] besides, or [`ScoreMechanism`] alone. In this crate one
+/// file or folder under `mechanism/` implements the trait and brings the [`Card`], the examples and the plain
 /// reference; an entry of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
 /// the benchmarks, the reference cases of the kind `attention` (for mechanisms without points and parameters) and the
 /// trainable layer read the list. The tests write the table of the crate's docs: the first run after a new card fails,
-/// and says so.
-///
-/// A mechanism that is [`attend`](crate::attend()) with some settings implements [`Mechanism::kernel`], and
-/// [`Mechanism::pull_points`] if its parameters are spectral points: passes, inspection and decoder follow. Any other,
-/// such as attention without pairs, implements the passes. A kernel or a normaliser that nothing else uses
-/// (`PairKernel`, `Normaliser`) may stand in the same file. The settings derive serde's traits with `remote = "Self"`,
-/// as the list itself implements the ones that check what is read.
+/// and says so. The settings derive serde's traits with `remote = "Self"`, as the list itself implements the ones that
+/// check what is read.
 ///
 /// Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```
-/// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};
+/// use bochner_attention::{Mask, Mechanism, Pass, find, mechanism::{Cotangents, Streams}};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::ndarray::Array4;
 ///
@@ -177,9 +194,26 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Err(NO_SETTINGS)
     }
 
-    /// Returns the gradient along the mechanism's own parameters, given that along the kernel's, `[sets, M, n]`.
-    fn pull_kernel(&self, _kernel: Option<Array3<T>>) -> Vec<T> {
-        Vec::new()
+    /// The gradients that the backward pass needs besides those of the streams.
+    ///
+    /// Defaults to the kernel's, if the mechanism has parameters. A learnt sink, or a table that the settings of
+    /// [`Mechanism::kernel`] have as their bias, are wanted here.
+    fn wanted(&self, size: Size) -> Wanted {
+        let kernel = !self.parameters(size).is_empty();
+        Wanted { kernel, ..Wanted::default() }
+    }
+
+    /// Returns the gradient along the mechanism's parameters, laid out like them, given the gradients of
+    /// [`attend`](crate::attend()).
+    ///
+    /// Defaults to those numbers that are [wanted](Mechanism::wanted), in their order: the kernel's, the bias's, the
+    /// sink's. Override it where parameters are laid out differently.
+    fn pull_parameters(&self, size: Size, gradients: &engine::Gradients<T>) -> Vec<T> {
+        let wanted = self.wanted(size);
+        let kernel = gradients.kernel.iter().filter(|_| wanted.kernel).flatten();
+        let bias = gradients.bias.iter().filter(|_| wanted.bias).flatten();
+        let sink = gradients.sink.iter().filter(|_| wanted.sink).flatten();
+        kernel.chain(bias).chain(sink).copied().collect()
     }
 
     /// The forward pass.
@@ -213,11 +247,14 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ) -> Result<Gradients<T>, Error> {
         let of = inputs.fingerprint(parameters, pass).with_settings(self);
         let saved = forward.saved::<Attended<T>>(of, self.card().name)?;
-        let g = inputs.attend_vjp(saved, cotangent.output, inputs.bias_gradient)?;
+        let wanted = self.wanted(inputs.size());
+        let bias = wanted.bias || inputs.bias_gradient;
+        let wanted = Wanted { bias, ..wanted };
+        let g = inputs.attend_vjp(saved, cotangent.output, wanted)?;
         Ok(Gradients {
+            parameters: self.pull_parameters(inputs.size(), &g),
             streams: vec![g.q, g.k, g.v],
-            parameters: self.pull_kernel(g.kernel),
-            bias: g.bias,
+            bias: g.bias.filter(|_| inputs.bias_gradient),
         })
     }
 
@@ -277,7 +314,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let settings = of_pass(self, inputs, parameters, pass)?;
-        if inputs.bias.is_none() && settings.bias.is_some() {
+        let is_of_pairs = |bias: &Bias<T>| !bias.follows_from_positions();
+        if inputs.bias.is_none() && settings.bias.as_ref().is_some_and(is_of_pairs) {
             return Err(Error::Unsupported {
                 what: "decoding, or attention without a backward pass, with dropout on magnitudes",
                 instead: "an evaluation, or the preset of the paper",
@@ -355,13 +393,6 @@ impl<T> From<Form> for Decoding<'_, T> {
         }
     }
 }
-
-/// The card of a weight in closed form.
-const CLOSED_FORM: Card = Card {
-    shared_keys: Support::Yes,
-    bias: Support::Yes,
-    ..Card::PAIRWISE
-};
 
 /// The cost of those closed forms that are in Table 1.
 const COST_OF_PAIRS: Option<Cost> = Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]]));

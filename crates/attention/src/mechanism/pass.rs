@@ -1,7 +1,7 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
 use super::fingerprint::Fingerprint;
-use crate::{Bias, Card, Error, Mask, Settings, Stream};
+use crate::{Bias, Card, Error, Mask, Settings, card::Stream};
 use bochner_engine::{self as engine, Output, Saved, Wanted, attend, attend_vjp, weights};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_ops::Mode;
@@ -16,7 +16,7 @@ pub(crate) const MOST: usize = 3;
 /// [streams](crate::Card::streams), the mask and the bias.
 ///
 /// ```
-/// use bochner_attention::{Mask, Streams};
+/// use bochner_attention::{Mask, mechanism::Streams};
 /// use bochner_attention::ndarray::Array4;
 ///
 /// let (x, mask) = (Array4::<f32>::ones((1, 2, 5, 4)), Mask::none());
@@ -200,7 +200,7 @@ impl<T: Real> Streams<'_, T> {
         &self,
         attended: &Attended<T>,
         cotangent: ArrayView4<T>,
-        wants_bias: bool,
+        wanted: Wanted,
     ) -> Result<engine::Gradients<T>, Error> {
         let [q, k, v] = self.get()?;
         let Attended { settings, saved, has_bias } = attended;
@@ -211,7 +211,6 @@ impl<T: Real> Streams<'_, T> {
         if settings.mask != *self.mask || !same_bias {
             return Err(engine::Error::Saved { what: "mask or bias" }.into());
         }
-        let wanted = Wanted { kernel: true, bias: wants_bias, sink: false };
         Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
     }
 
@@ -239,8 +238,8 @@ pub enum Pass {
     /// Most mechanisms draw nothing in evaluation and ignore the seed: those whose card says [`Draws::Nothing`] or
     /// [`Draws::InTraining`].
     ///
-    /// [`Draws::Nothing`]: crate::Draws::Nothing
-    /// [`Draws::InTraining`]: crate::Draws::InTraining
+    /// [`Draws::Nothing`]: crate::card::Draws::Nothing
+    /// [`Draws::InTraining`]: crate::card::Draws::InTraining
     Evaluation {
         /// Any seed, and the same one in every evaluation, so that results can be compared and come out again. A trainer
         /// of `bochner-models` has one, `Trainer::evaluation_seed`, with which its model gives what the trainer gives.
@@ -326,7 +325,7 @@ pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Output<T>,
     /// What the objective adds for each example, already weighted (for a latent kernel
-    /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
+    /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::card::Penalty::share) says what to multiply it with.
     pub penalty: Array1<T>,
     of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,
@@ -402,7 +401,7 @@ pub struct Gradients<T> {
     pub streams: Vec<Array4<T>>,
     /// With respect to the parameters, laid out like them.
     pub parameters: Vec<T>,
-    /// With respect to the numbers of a bias, if that was asked for ([`Bias::with_gradient`]).
+    /// With respect to the numbers of a bias, if the [streams](Streams::with_bias_gradient) ask for it.
     pub bias: Option<ArrayD<T>>,
 }
 

@@ -1,6 +1,6 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
-use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::{Card, Error, Settings, kernels};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ impl<T: Real> Mechanism<T> for RbfOnly {
             title: "an RBF similarity without a magnitude",
             paper: "Tsai et al. 2019",
             cost: COST_OF_PAIRS,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

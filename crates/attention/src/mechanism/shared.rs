@@ -15,11 +15,7 @@ pub struct SharedMechanism {
 impl SharedMechanism {
     /// Shares a mechanism.
     pub fn new(mechanism: impl Mechanism<f32> + Mechanism<f64> + 'static) -> Self {
-        let mechanism = Arc::new(mechanism);
-        Self {
-            single: Arc::clone(&mechanism) as _,
-            double: mechanism,
-        }
+        Self::from(Arc::new(mechanism))
     }
 
     /// The mechanism, for `f32` or `f64`.
@@ -27,5 +23,14 @@ impl SharedMechanism {
         let mut both = [&self.single as &dyn Any, &self.double].into_iter();
         let own = both.find_map(|own| own.downcast_ref());
         own.expect("numbers are f32 or f64")
+    }
+}
+
+impl<M: Mechanism<f32> + Mechanism<f64> + 'static> From<Arc<M>> for SharedMechanism {
+    fn from(mechanism: Arc<M>) -> Self {
+        Self {
+            single: Arc::clone(&mechanism) as _,
+            double: mechanism,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use super::{CLOSED_FORM, COST_OF_PAIRS, Mechanism, Pass, Streams};
+use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::error::{Error, scale};
 use crate::{Card, Settings};
 use bochner_engine::DotProduct;
@@ -31,7 +31,7 @@ impl<T: Real> Mechanism<T> for Softmax {
             paper: "Vaswani et al. 2017",
             equation: Some("equation 1"),
             cost: COST_OF_PAIRS,
-            ..CLOSED_FORM
+            ..Card::SCORE
         }
     }
 

@@ -5,8 +5,8 @@ use super::pass::Attended;
 use crate::error::{self, Error};
 use crate::kernels::{Squared, points_gradients};
 use crate::mechanism::{Pass, Streams};
-use crate::{Bias, Card, Cost, Form, Magnitude, Settings, Support};
-use bochner_engine::{Gradients, shared_heads};
+use crate::{Bias, Card, Form, Magnitude, Settings, Support, card::Cost};
+use bochner_engine::{Gradients, Wanted, shared_heads};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{DropoutMask, Real, argument};
@@ -110,10 +110,13 @@ impl SquaredKernel {
         saved: &Attended<T>,
         cotangent: ArrayView4<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Some(dropped) = self.dropped_magnitudes(pass)? else {
-            return inputs.attend_vjp(saved, cotangent, inputs.bias_gradient);
+        let dropped = self.dropped_magnitudes(pass)?;
+        let bias = inputs.bias_gradient || dropped.is_some();
+        let wanted = Wanted { kernel: true, bias, sink: false };
+        let mut g = inputs.attend_vjp(saved, cotangent, wanted)?;
+        let Some(dropped) = dropped else {
+            return Ok(g);
         };
-        let mut g = inputs.attend_vjp(saved, cotangent, true)?;
         let [q, k, _] = inputs.get()?;
         let shape = [q.dim(), k.dim()].map(|(batch, heads, time, _)| (batch, heads, time));
         let [mut of_queries, mut of_keys] = shape.map(Array3::<f64>::zeros);

@@ -1,7 +1,9 @@
 //! A decoder allocates where its memory grows, and nowhere else.
 
 use bochner_attention::{
-    Bias, Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, kernels,
+    Bias, Form, Magnitude, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+    kernels::{self, Points},
 };
 use bochner_numerics::allocations::count;
 use bochner_numerics::check::random;

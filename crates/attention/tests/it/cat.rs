@@ -1,6 +1,6 @@
 //! What is said of CAT: circulants by Fourier transforms, their symmetries, and a causal form that is causal.
 
-use bochner_attention::{Cat, CatForm, Error, Mask, Mechanism, Pass, Streams};
+use bochner_attention::{Cat, Error, Mask, Mechanism, Pass, mechanism::{CatForm, Streams}};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
 use ndarray::{Array4, Axis, s};

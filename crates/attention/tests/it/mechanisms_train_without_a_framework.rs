@@ -1,6 +1,9 @@
 //! Mechanisms are trained by plain gradient steps on their flat parameters, without a tape.
 
-use bochner_attention::{Cotangents, IkanDirect, Mask, Mikan, Pass, Streams, Variant};
+use bochner_attention::{
+    IkanDirect, Mask, Mikan, Pass, Variant,
+    mechanism::{Cotangents, Streams},
+};
 use bochner_numerics::Seed;
 use bochner_numerics::check::random;
 

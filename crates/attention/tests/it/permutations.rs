@@ -1,7 +1,7 @@
 //! The theorems of the notes of Ji and Xie on attention, by their numbers: what permutations of the positions
 //! do to self-attention, cross-attention and learnable queries, and what breaks that.
 
-use bochner_attention::{Cat, LearnableQuery, Mask, Mechanism, Pass, QueryScale, Settings, Streams, fold, unfold};
+use bochner_attention::{Cat, Mask, Mechanism, Pass, Settings, learnable_query::{LearnableQuery, QueryScale}, mechanism::Streams, grid::{fold, unfold}};
 use crate::conformance::plain::{attend, weights};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};

@@ -1,6 +1,9 @@
 //! The zero-value theorem of Primal-Attention: its penalty vanishes at the singular vectors of its kernel matrix.
 
-use bochner_attention::{Cotangents, Mask, Mechanism, Pass, Primal, PrimalWeights, Streams};
+use bochner_attention::{
+    Mask, Mechanism, Pass, Primal,
+    mechanism::{Cotangents, PrimalWeights, Streams},
+};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis, s};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Random features by pairs: dropout, windows and cancelling weights, where a block or the range of numbers ends.
 
-use bochner_attention::{Decoder, DecoderSize, Form, Mask, RandomFeatureMap, Settings, Trained, kernels};
+use bochner_attention::{Form, Mask, Settings, engine::{Decoder, DecoderSize}, kernels::{RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Seed, relative_error};

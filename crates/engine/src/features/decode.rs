@@ -128,8 +128,11 @@ pub(crate) fn decode<T: Real>(
             let head = Head { features: mapped.features, inputs, rows, course };
             let sums = sums.get_or_insert_with(|| head.zeros());
             *length += added;
-            let out = output.as_deref_mut().filter(|_| queries > 0);
-            linear::follow(&head, sums, out.map(|output| Out { output, rows: &mut states }));
+            let out = output.as_deref_mut().filter(|_| queries > 0).map(|output| {
+                output.fill(T::zero());
+                Out { output, rows: &mut states }
+            });
+            linear::follow(&head, sums, out);
         }
     }
     output.map_or(Ok(()), |output| check_finite(&at, output))

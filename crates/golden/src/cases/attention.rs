@@ -6,10 +6,7 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::engine::{Gradients, Wanted};
 use bochner_attention::kernels::points_gradients;
-use bochner_attention::{
-    Blocks, Cotangents, Decoder, DecoderSize, Form, Magnitude, Mask, Mechanism, Pass, Points,
-    Settings, Stream, Streams, Trained, Variant, attend, attend_vjp, find, kernels, weights,
-};
+use bochner_attention::{Form, Magnitude, Mask, Mechanism, Pass, Settings, Variant, attend, attend_vjp, find, weights, engine::{Blocks, Decoder, DecoderSize}, mechanism::{Cotangents, Streams}, kernels::{Points, Trained, self}, card::Stream};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, Ix4, s};
 

@@ -4,7 +4,11 @@ use super::{attention as all, reshaped};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{Bipolar, Streams, shiftmax, shiftmax_vjp};
+use bochner_attention::{
+    Bipolar,
+    mechanism::Streams,
+    shiftmax::{shiftmax, shiftmax_vjp},
+};
 use bochner_numerics::Real;
 use bochner_ops::{Spikes, SpikingNeuron};
 use ndarray::{Array4, ArrayD, Ix2, IxDyn};

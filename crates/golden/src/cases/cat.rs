@@ -3,7 +3,10 @@
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{Cat, CatForm, Cotangents, Mask, Mechanism, Pass, Streams};
+use bochner_attention::{
+    Cat, Mask, Mechanism, Pass,
+    mechanism::{CatForm, Cotangents, Streams},
+};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array3, Array4, Axis, Ix4};
 

@@ -5,7 +5,10 @@ use super::transformer::sequences;
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{MultiHead, MultiHeadConfig, Pass, TimeBasis, TimeInput};
+use bochner_attention::{
+    MultiHead, MultiHeadConfig, Pass,
+    time_input::{TimeBasis, TimeInput},
+};
 use bochner_kernels::TimeFeatures;
 use bochner_models::dfdx::prelude::{Backward, SumTo, Trace};
 use bochner_models::dfdx::tensor::{Cpu, OwnedTape, TensorFromVec};

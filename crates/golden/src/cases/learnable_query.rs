@@ -6,7 +6,9 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    LearnableQuery, LearnableQueryLayer, Mask, MultiHeadConfig, Pass, QueryScale, Softmax,
+    Mask, MultiHeadConfig, Pass, Softmax,
+    layer::LearnableQueryLayer,
+    learnable_query::{LearnableQuery, QueryScale},
 };
 use bochner_models::dfdx::prelude::{Backward, HasShape, SumTo, Trace};
 use bochner_models::dfdx::tensor::Cpu;

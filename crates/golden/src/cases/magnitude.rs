@@ -3,7 +3,7 @@
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{log_norm_sq, magnitude as of_rows, magnitude_vjp};
+use bochner_attention::magnitude::{log_norm_sq, magnitude as of_rows, magnitude_vjp};
 use bochner_numerics::Real;
 use ndarray::{Array2, Ix1};
 

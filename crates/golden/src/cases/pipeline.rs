@@ -6,8 +6,10 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    Copula, Cotangents, Drawn, Magnitude, Mask, Mechanism, Mikan, MikanGradients, ParameterSpec,
-    Pass, Points, Preset, Stationarity, Streams, kernels, weights,
+    Copula, Magnitude, Mask, Mechanism, Mikan, Pass, Preset, Stationarity,
+    kernels::{self, Points},
+    mechanism::{Cotangents, Drawn, MikanGradients, ParameterSpec, Streams},
+    weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, ArrayView1, Ix4};

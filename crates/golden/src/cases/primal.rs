@@ -5,7 +5,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    Cotangents, Mask, Mechanism, Pass, Primal, PrimalReduction, PrimalTrace, PrimalWeights, Streams,
+    Mask, Mechanism, Pass, Primal,
+    mechanism::{Cotangents, PrimalReduction, PrimalTrace, PrimalWeights, Streams},
 };
 use bochner_dense::svd;
 use bochner_numerics::{Real, Seed, argument};

@@ -1,7 +1,11 @@
 //! The read-outs of attention take the weights of every mechanism, or say what is wrong with them.
 
 use bochner_attention::{
-    Inspection, Magnitude, Mask, Pass, Points, Rows, Size, Streams, Variant, registry,
+    Magnitude, Mask, Pass, Variant,
+    card::Rows,
+    kernels::Points,
+    mechanism::{Inspection, Size, Streams},
+    registry,
 };
 use bochner_interpret::Modality::{Text, Vision};
 use bochner_interpret::{

@@ -13,7 +13,7 @@ use crate::assessment::array;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig, tensor};
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::positions::Positions;
-use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_attention::{Mask, Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
@@ -176,7 +176,7 @@ impl<E: Element> TextClassifier<E> {
     }
 
     /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
-    /// summed over the batch: [`Penalty::share`](bochner_attention::Penalty::share) says what to multiply it with.
+    /// summed over the batch: [`Penalty::share`](bochner_attention::card::Penalty::share) says what to multiply it with.
     ///
     /// Only the first `lengths[b]` words of sentence `b` count: which word fills it up behind them, and
     /// how far, changes neither the result nor any gradient, and the filling word gets none from there.

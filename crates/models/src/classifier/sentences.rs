@@ -4,7 +4,7 @@ use super::{Task, TextClassifier, TextClassifierConfig};
 use crate::Error;
 use crate::saved::{Kind, Read};
 use crate::training;
-use bochner_attention::{Inspection, Pass};
+use bochner_attention::{Pass, mechanism::Inspection};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::log_softmax;
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches};

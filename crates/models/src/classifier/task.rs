@@ -6,7 +6,7 @@ use crate::assessment::{Assessment, array};
 use crate::embedding::tensor;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Inspection, Pass};
+use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::cross_entropy;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Padded, Vocabulary, ordered_batches, padded, shuffled_batches};

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::encoder::{Encoded, Sequences, check_layer, pre_norm};
 use bochner_attention::{
-    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+    Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
+    mechanism::Inspection,
 };
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Linear, Parameters, TapeInputs,

@@ -14,7 +14,7 @@ pub use task::{Cell, Example, Masking, Task, Trainer};
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences};
-use bochner_attention::{Attention, Inspection, Pass, Penalty, Variant};
+use bochner_attention::{Pass, Variant, card::Penalty, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Seed, argument, standard_normal};
 use cells::{Decode, Encode, Times, starts};

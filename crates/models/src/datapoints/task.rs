@@ -5,7 +5,7 @@ use super::{Column, Npt, NptConfig, Table};
 use crate::Error;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Inspection, Pass};
+use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::{TapeInputs, record_one, tape_adding_to};
 use bochner_numerics::{Seed, argument};
 use dfdx::prelude::{AsArray, OwnedTape};

@@ -5,7 +5,8 @@ use crate::attention::{AttentionOptions, is_default};
 use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
 use crate::pre_norm::Then;
 use bochner_attention::{
-    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+    Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
+    mechanism::Inspection,
 };
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,

@@ -8,7 +8,7 @@ pub use steps::{DecoderSteps, PackedDecoder};
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences};
-use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_attention::{Mask, Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
 use dfdx::prelude::{PutTape, SplitTape};

@@ -3,7 +3,8 @@
 use super::{Decoder, DecoderLayer};
 use crate::Error;
 use bochner_attention::{
-    Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, PackedMultiHead, Pass,
+    Form, Mask, Pass,
+    layer::{MultiHeadCrossDecoder, MultiHeadDecoder, PackedMultiHead},
 };
 use bochner_nn::{Element, FeedForward, LayerNorm, Linear};
 use bochner_numerics::{Buffers, Seed, argument};
@@ -132,7 +133,7 @@ impl<E: Element> DecoderSteps<E> {
 
     /// [`step`](Self::step) into an array that is there already. On one thread nothing is allocated once a step with as
     /// many sequences and positions has gone before, but where what the layers remember grows: see
-    /// [`Decoder`](bochner_attention::Decoder).
+    /// [`Decoder`](bochner_attention::engine::Decoder).
     ///
     /// # Errors
     /// The errors of [`step`](Self::step), also for an output of another shape.

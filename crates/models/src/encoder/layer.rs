@@ -6,7 +6,8 @@ use crate::Error;
 use crate::attention::{AttentionOptions, is_default};
 use crate::pre_norm::{PreNormBranch, Then};
 use bochner_attention::{
-    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+    Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
+    mechanism::Inspection,
 };
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,

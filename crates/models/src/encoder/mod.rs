@@ -8,7 +8,7 @@ pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 pub(crate) use layer::{FEED_FORWARD, check_layer, pre_norm};
 
 use crate::Error;
-use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty};
+use bochner_attention::{Mask, Pass, card::Penalty, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};

@@ -2,7 +2,7 @@
 
 use super::parts::{Cut, run};
 use crate::pre_norm::chain;
-use bochner_attention::{MultiHeadOperation, SavedHeads};
+use bochner_attention::layer::{MultiHeadOperation, SavedHeads};
 use bochner_numerics::{ArgumentError, Real};
 use bochner_ops::{
     BoxError, FeedForward, HiddenLayer, Normalised, Operation, ResidualNorm, Slot, slots,

@@ -7,7 +7,12 @@ pub use task::{Events, Foretold, Task, Trainer};
 
 use crate::Error;
 use crate::encoder::{Encoder, EncoderConfig, Sequences};
-use bochner_attention::{Attention, Inspection, Mask, Pass, TimeBasis, TimeInput};
+use bochner_attention::{
+    Mask, Pass,
+    layer::Attention,
+    mechanism::Inspection,
+    time_input::{TimeBasis, TimeInput},
+};
 use bochner_nn::{
     Element, Embedding, Linear, Parameter, ParameterMut, Parameters, TapeInputs, record_one,
 };
@@ -116,7 +121,7 @@ impl NextEventConfig {
 /// $$\mathrm{logits} = A \mathrm{Encoder}([W_{k_1} \mathbin\Vert \Phi(t_1)], \dots, [W_{k_T} \mathbin\Vert \Phi(t_T)]) + b$$
 ///
 /// where $k$ are the kinds and $t$ the times; $W$ is the table of vectors, whose rows start with norm 1 on average, as
-/// features of times have it; $\Phi$ joins the [features of times](bochner_attention::TimeInput) that the settings name. The
+/// features of times have it; $\Phi$ joins the [features of times](bochner_attention::time_input::TimeInput) that the settings name. The
 /// encoder has a causal mask, and nothing else tells it the order of events.
 ///
 /// # Numerics

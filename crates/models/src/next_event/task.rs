@@ -6,7 +6,7 @@ use crate::assessment::{Assessment, array};
 use crate::embedding::tensor;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Inspection, Pass};
+use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::cross_entropy_of;
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};

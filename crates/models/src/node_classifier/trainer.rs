@@ -5,7 +5,7 @@ use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::node_classifier::Classified;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::Penalty;
+use bochner_attention::card::Penalty;
 use bochner_nn::{Parameters, cross_entropy_of, tape_adding_to};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};

@@ -12,7 +12,7 @@ use std::path::Path;
 /// A [`Trainer`] for predictions after every step.
 ///
 /// Where nothing is drawn in training, that is without dropout and with a mechanism that
-/// [draws nothing](bochner_attention::Draws::Nothing), a prediction and the next step
+/// [draws nothing](bochner_attention::card::Draws::Nothing), a prediction and the next step
 /// begin with the same forward pass, which is then done once. In all other cases nothing is shared. The
 /// numbers are those of the trainer to the bit.
 ///
@@ -100,7 +100,7 @@ impl LookAhead {
 mod tests {
     use super::super::trainer::tests::{trainer, trainer_with_dropout, variants};
     use super::*;
-    use bochner_attention::Draws;
+    use bochner_attention::card::Draws;
 
     #[test]
     fn looking_ahead_changes_no_bit() {

@@ -5,14 +5,14 @@ mod task;
 mod trainer;
 
 pub use crate::training::{EpochReport, TrainingConfig};
-pub use bochner_attention::Inspection;
+pub use bochner_attention::mechanism::Inspection;
 pub use look_ahead::LookAhead;
 pub use task::Task;
 pub use trainer::Trainer;
 
 use crate::Error;
 use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};
-use bochner_attention::{Attention, Mask, Pass, Variant};
+use bochner_attention::{Mask, Pass, Variant, layer::Attention};
 use bochner_nn::{Element, Linear, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::Activation;

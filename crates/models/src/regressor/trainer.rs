@@ -6,7 +6,7 @@ use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
 use crate::encoder::Sequences;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Card, Draws, Inspection, Pass};
+use bochner_attention::{Card, Pass, card::Draws, layer::Attention, mechanism::Inspection};
 use bochner_nn::mean_squared_error;
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};

@@ -35,7 +35,7 @@ pub struct TrainingConfig {
     /// side; 1 by default.
     ///
     /// The parts, not the threads, decide the bits and what is drawn. Where nothing is drawn, a step is that of the whole
-    /// batch, to rounding; except with a loss of the whole batch ([`Penalty::PerBatch`](bochner_attention::Penalty)), such
+    /// batch, to rounding; except with a loss of the whole batch ([`Penalty::PerBatch`](bochner_attention::card::Penalty)), such
     /// as Primal-Attention's by default, of which a step takes the mean over the parts. A checkpoint of a run with other
     /// parts is refused.
     ///

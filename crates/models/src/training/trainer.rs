@@ -264,7 +264,7 @@ impl<T: Task> Trainer<T> {
     /// The seed of the trainer's evaluations: with it in [`Pass::Evaluation`](bochner_attention::Pass::Evaluation) the
     /// model's predictions of the same examples are the trainer's, whatever its mechanism draws. All evaluations share it,
     /// except the regressor's with a mechanism that draws anew in each
-    /// ([`Draws::InEveryPassAnew`](bochner_attention::Draws)).
+    /// ([`Draws::InEveryPassAnew`](bochner_attention::card::Draws)).
     pub fn evaluation_seed(&self) -> Seed {
         self.seed.child("evaluation")
     }

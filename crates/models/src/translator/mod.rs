@@ -15,7 +15,9 @@ use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, Sequences};
 use crate::positions::Positions;
-use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, Variant};
+use bochner_attention::{
+    Mask, Pass, Variant, card::Penalty, layer::Attention, mechanism::Inspection,
+};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::check_lengths;

@@ -6,7 +6,7 @@ use crate::embedding::tensor;
 use crate::encoder::Sequences;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Pass};
+use bochner_attention::{Pass, layer::Attention};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::CrossEntropy;
 use bochner_text::{

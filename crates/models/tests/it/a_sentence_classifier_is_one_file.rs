@@ -1,7 +1,8 @@
 //! A classifier of sentences is saved and loaded as one file: it gives the logits of the trainer, whatever its mechanism
 //! draws, and a file of something else is refused.
 
-use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Redraw, Softmax, Variant};
+use crate::rational_quadratic::rational_quadratic;
+use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Softmax, Variant, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{
     SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
@@ -114,7 +115,8 @@ fn what_is_loaded_gives_the_logits_of_the_trainer() {
         redraw: Redraw::Every { steps: 3 },
         ..Performer::default()
     };
-    for attention in [softmax(), ikan.into(), mikan(), performer.into()] {
+    let custom = rational_quadratic();
+    for attention in [softmax(), ikan.into(), mikan(), performer.into(), custom] {
         let trainer = trained(attention);
         let (_directory, path) = place();
         let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();

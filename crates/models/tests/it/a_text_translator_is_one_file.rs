@@ -1,7 +1,7 @@
 //! A translator of lines is saved and loaded as one file: it translates as before, and a file that is damaged, of another
 //! vocabulary or of another shape is refused.
 
-use bochner_attention::{IkanDirect, Performer, Redraw, Softmax, Variant};
+use bochner_attention::{IkanDirect, Performer, Softmax, Variant, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::{

@@ -1,7 +1,7 @@
 //! A layer recorded as one operation has the values and gradients of its parts recorded one by
 //! one, those of finite differences, and the same bits on any number of threads.
 
-use bochner_attention::{Attention, IkanDirect, Mask, Mikan, Pass, Softmax, Variant};
+use bochner_attention::{IkanDirect, Mask, Mikan, Pass, Softmax, Variant, layer::Attention};
 use bochner_models::encoder::{
     Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig, NormPlacement,
 };

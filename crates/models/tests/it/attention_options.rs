@@ -21,17 +21,11 @@ fn softmax() -> Variant {
 /// Each option alone, by its name.
 fn options() -> [(&'static str, AttentionOptions); 6] {
     let none = AttentionOptions::default;
-    let [key_heads, key_width, value_width] = [Some(1), Some(6), Some(3)];
+    let [kv_heads, key_width, value_width] = [Some(1), Some(6), Some(3)];
     let (window, position_bias) = (Some([2, 2]), PositionBias::Alibi);
     let rotary = Some(Rotary::default());
     [
-        (
-            "key-heads",
-            AttentionOptions {
-                key_heads,
-                ..none()
-            },
-        ),
+        ("kv-heads", AttentionOptions { kv_heads, ..none() }),
         (
             "key-width",
             AttentionOptions {
@@ -180,9 +174,9 @@ fn options_survive_as_settings_and_what_no_layer_can_be_is_not_read() {
                   "attention-options": {"rotary": {}}}"#;
     let error = serde_json::from_str::<EncoderLayerConfig>(odd).unwrap_err();
     assert!(error.to_string().contains("even"), "{error}");
-    let key_heads = odd.replace(r#""rotary": {}"#, r#""key-heads": 3"#);
-    let error = serde_json::from_str::<EncoderLayerConfig>(&key_heads).unwrap_err();
-    assert!(error.to_string().contains("key_heads"), "{error}");
+    let kv_heads = odd.replace(r#""rotary": {}"#, r#""kv-heads": 3"#);
+    let error = serde_json::from_str::<EncoderLayerConfig>(&kv_heads).unwrap_err();
+    assert!(error.to_string().contains("kv_heads"), "{error}");
     let mut config = translator(&AttentionOptions::default(), InputPositions::None);
     config.decoder.layer = DecoderLayerConfig {
         cross_attention_options: AttentionOptions {

@@ -1,6 +1,6 @@
 //! Multi-head attention with given weights, by its formula.
 
-use bochner_attention::{MultiHead, Projection};
+use bochner_attention::{MultiHead, layer::Projection};
 use bochner_nn::Linear;
 use dfdx::prelude::*;
 use ndarray::{Array3, Array4, s};

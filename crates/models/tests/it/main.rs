@@ -13,6 +13,7 @@ mod every_mechanism_decodes_or_is_refused;
 mod next_events_are_foretold;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;
+mod rational_quadratic;
 mod rows_attend_to_rows;
 mod settings_are_checked_when_they_are_read;
 mod tables_are_filled_in;

@@ -2,7 +2,9 @@
 
 mod several_passes;
 
-use bochner_attention::{IkanDirect, Mikan, Penalty, Performer, Redraw, Softmax, Variant};
+use bochner_attention::{
+    IkanDirect, Mikan, Performer, Softmax, Variant, card::Penalty, mechanism::Redraw,
+};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};

@@ -1,7 +1,7 @@
 //! A block of attention between datapoints does not care for the order of the rows, has the gradients of finite
 //! differences, and refuses what does not fit.
 
-use bochner_attention::{Pass, Primal, PrimalWeights, find};
+use bochner_attention::{Pass, Primal, find, mechanism::PrimalWeights};
 use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};

@@ -5,7 +5,7 @@ use super::polynomial::{Polynomial, Powers};
 use super::{mechanisms, with_points};
 use crate::Error;
 use bochner_attention::{
-    Copula, Cost, Form, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Variant,
+    Copula, Form, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Variant, card::Cost,
 };
 use bochner_numerics::operations::count;
 use bochner_numerics::{Operations, Seed, standard_normal};

@@ -2,7 +2,11 @@
 
 use crate::Error;
 use bochner_attention::engine::Output;
-use bochner_attention::{DirectInit, Form, Magnitude, Mask, Points, Settings, attend, kernels};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings, attend,
+    kernels::{self, Points},
+    mechanism::DirectInit,
+};
 use bochner_numerics::{Seed, standard_normal};
 use bochner_spectral::direct_points;
 use ndarray::{Array3, Array4};

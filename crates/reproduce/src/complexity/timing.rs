@@ -5,7 +5,7 @@ use super::kernel::SquaredKernel;
 use super::{mechanisms, with_points};
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
-use bochner_attention::{Mask, Pass, Streams, Variant};
+use bochner_attention::{Mask, Pass, Variant, mechanism::Streams};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, head, largest, largest_difference, matrix, normalised};
 use crate::study::{Allowed, Finding, Measure};
-use bochner_attention::{Magnitude, Mask, kernels, magnitude, weights};
+use bochner_attention::{Magnitude, Mask, kernels, magnitude::magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Axis};

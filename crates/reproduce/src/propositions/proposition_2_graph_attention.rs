@@ -5,7 +5,7 @@ use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, largest, largest_difference, normalised};
 use crate::study::{Allowed, Finding, Measure};
-use bochner_attention::log_norm_sq;
+use bochner_attention::magnitude::log_norm_sq;
 use bochner_kernels::{Kernel, Lengthscale, Rbf, RbfConfig};
 use bochner_numerics::Tolerance;
 use ndarray::{Array1, Array2, array, concatenate, s};

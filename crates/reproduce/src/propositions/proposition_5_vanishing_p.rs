@@ -5,7 +5,11 @@ use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
 use crate::study::case::{Case, each, head, larger, largest, largest_difference, matrix};
 use crate::study::{Allowed, Finding, Measure};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, kernels, weights};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings,
+    kernels::{self, Points},
+    weights,
+};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Array3, ArrayView1, Axis as NdAxis, array, concatenate};
 

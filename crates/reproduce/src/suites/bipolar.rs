@@ -4,7 +4,7 @@ use crate::statistics::{Paired, mean, sample_deviation};
 use crate::study::case::{Case, each, head, matrix};
 use crate::study::{Finding, Measure, Study};
 use crate::{Error, Scale};
-use bochner_attention::{Mask, kernels, ternary, weights};
+use bochner_attention::{Mask, fixed_point::ternary, kernels, weights};
 use ndarray::{Array2, ArrayView1};
 
 /// The suite.

@@ -6,7 +6,7 @@ use crate::statistics::{Paired, line, mean, median};
 use crate::study::case::Case;
 use crate::study::{Finding, Measure, SEED, Study};
 use crate::{Error, Scale};
-use bochner_attention::{Cat, Mask, Pass, Softmax, Streams, Variant};
+use bochner_attention::{Cat, Mask, Pass, Softmax, Variant, mechanism::Streams};
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;

@@ -14,7 +14,7 @@ use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::RowSource;
 use crate::trial::{Findings, at_last};
 use crate::{Account, Error, Number, Preset, Scale, Settings};
-use bochner_attention::Inspection;
+use bochner_attention::mechanism::Inspection;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_interpret::entropy;
 use ndarray::Axis as Along;

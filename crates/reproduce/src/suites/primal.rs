@@ -5,7 +5,8 @@ use crate::study::case::{Case, each, head, larger, normalised};
 use crate::study::{Finding, Measure, Study};
 use crate::{Error, Scale};
 use bochner_attention::{
-    Cotangents, Mask, Mechanism, Pass, Primal, PrimalReduction, PrimalTrace, PrimalWeights, Streams,
+    Mask, Mechanism, Pass, Primal,
+    mechanism::{Cotangents, PrimalReduction, PrimalTrace, PrimalWeights, Streams},
 };
 use bochner_dense::svd;
 use bochner_numerics::{Seed, parallel};

@@ -4,7 +4,7 @@ use super::rows::{Task, narrow};
 use super::{Evaluation, Facts, Findings, Keep, Step};
 use crate::store::{Heads, Shades};
 use crate::{Error, Trial};
-use bochner_attention::{Inspection, Variant};
+use bochner_attention::{Variant, mechanism::Inspection};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;

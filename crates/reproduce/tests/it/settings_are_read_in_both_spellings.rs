@@ -1,7 +1,7 @@
 //! Settings with names of several words are read with hyphens and with underscores, those of mechanisms aside. It stands
 //! here because this crate depends on all of them.
 
-use bochner_attention::{BipolarLayerConfig, Mask, MultiHeadConfig};
+use bochner_attention::layer::BipolarLayerConfig;
 use bochner_gp::FitConfig;
 use bochner_graph::{GraphAttentionConfig, GraphConvolutionConfig};
 use bochner_models::decoder::DecoderLayerConfig;
@@ -32,12 +32,6 @@ fn both<S: DeserializeOwned + PartialEq + Debug>(text: &str) {
 
 #[test]
 fn of_every_type() {
-    both::<MultiHeadConfig>(
-        r#"{"heads": 2, "key-width": 3, "value-width": 5, "key-heads": 1, "position-bias": "alibi"}"#,
-    );
-    both::<Mask>(
-        r#"{"causal": true, "key_lengths": [3], "query_lengths": [2], "more_of_block": 1}"#,
-    );
     both::<BipolarLayerConfig>(r#"{"last-neuron": {"decay": 0.25}}"#);
     both::<FitConfig>(r#"{"learning-rate": 0.5}"#);
     both::<GraphAttentionConfig>(

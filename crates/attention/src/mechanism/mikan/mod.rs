@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
-use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
+use crate::{Card, Form, Settings, Support, card::{Cost, Draws, Penalty}};
 use crate::mechanism::pass::Attended;
 use bochner_engine::over_readers;
 use bochner_numerics::{Real, argument};

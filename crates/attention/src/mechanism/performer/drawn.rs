@@ -2,7 +2,10 @@
 
 use super::{Performer, Redraw};
 use crate::mechanism::{Mechanism, Pass, SharedMechanism, Streams, Variant};
-use crate::{Card, Error, Form, Mask, Settings, Trained, kernels};
+use crate::{
+    Card, Error, Form, Mask, Settings,
+    kernels::{self, Trained},
+};
 use bochner_kernels::{Lengthscale, RbfConfig, coupled_frequencies};
 use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::Size;

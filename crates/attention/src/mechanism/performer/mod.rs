@@ -6,7 +6,7 @@ mod drawn;
 
 use super::{Mechanism, Pass, SharedMechanism, Streams, Variant, is_default};
 use crate::error::Error;
-use crate::{Card, Form, Rows, Settings, Support};
+use crate::{Card, Form, Settings, Support, card::Rows};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 use bochner_numerics::{Real, Seed, argument};
 use bochner_spectral::{MOST_POINTS, Size};
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// [`Coupling`]. The references of the features, and weights without an added number, are ours.
 ///
 /// ```
-/// use bochner_attention::{Mask, Pass, Performer, Redraw, Streams, Variant};
+/// use bochner_attention::{Mask, Pass, Performer, Variant, mechanism::{Redraw, Streams}};
 /// use bochner_numerics::Seed;
 /// use bochner_attention::ndarray::Array4;
 ///

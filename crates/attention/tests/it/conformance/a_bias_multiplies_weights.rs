@@ -5,7 +5,7 @@ use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::engine::alibi_slopes;
 use bochner_attention::conformance::{Pair, Reference};
-use bochner_attention::{Bias, Decoder, DecoderSize, Form, Magnitude, Mask, Settings,};
+use bochner_attention::{Bias, Form, Magnitude, Mask, Settings, engine::{Decoder, DecoderSize}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_numerics::{finite_difference, relative_error};
 use ndarray::{Array2, Array4, ArrayD, Axis, s};

@@ -3,7 +3,7 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::Plain;
 use crate::conformance::plain::for_all_settings;
-use bochner_attention::{Blocks, Error, Form};
+use bochner_attention::{Error, Form, engine::Blocks};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::ArgumentError;
 use ndarray::Array4;

@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points};
+use bochner_attention::{Form, Magnitude, Mask, kernels::Points};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayBase, Axis, Data, Dimension, s};

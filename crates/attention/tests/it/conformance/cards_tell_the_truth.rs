@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Bias, Card, Cotangents, DecoderSize, Draws, Error, Form, Mask, Masks, Penalty, Rows, Support, Variant, registry};
+use bochner_attention::{Bias, Card, Error, Form, Mask, Support, Variant, registry, mechanism::Cotangents, engine::DecoderSize, card::{Draws, Masks, Penalty, Rows}};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Tolerance, finite_difference, relative_error};
 use ndarray::{Array1, Array2, Array4, Axis, s};

@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::{Conformance, Reference};
-use bochner_attention::{Bias, Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream, Streams, Support, Variant};
+use bochner_attention::{Bias, Card, Error, Mask, Mechanism, Pass, Support, Variant, mechanism::{Cotangents, Forward, Gradients, Streams}, card::{Draws, Stream}};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4};
 

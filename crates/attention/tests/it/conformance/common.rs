@@ -2,7 +2,11 @@
 
 pub(crate) use crate::conformance::case::Case;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Card, Forward, Gradients, Mask, Pass, Size, Stream, Streams, Variant};
+use bochner_attention::{
+    Card, Mask, Pass, Variant,
+    card::Stream,
+    mechanism::{Forward, Gradients, Size, Streams},
+};
 pub(crate) use bochner_numerics::check::random;
 use bochner_numerics::{Real, Seed, relative_error};
 use ndarray::{Array1, Array2, Array4, ArrayBase, Data, Dimension, s};

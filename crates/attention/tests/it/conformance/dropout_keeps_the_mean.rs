@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Draws, Mask, Pass};
+use bochner_attention::{Mask, Pass, card::Draws};
 use bochner_numerics::Seed;
 use ndarray::Array4;
 

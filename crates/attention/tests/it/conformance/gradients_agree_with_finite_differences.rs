@@ -3,7 +3,7 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{kernels, Form, Magnitude, Mask, Mikan, Pass, Points, Posterior, RandomFeatureMap, Stationarity, Trained, Variant};
+use bochner_attention::{Form, Magnitude, Mask, Mikan, Pass, Posterior, Stationarity, Variant, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::{Seed, finite_difference};
 use ndarray::Array4;

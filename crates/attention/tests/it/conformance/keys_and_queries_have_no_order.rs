@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Mask, Symmetry};
+use bochner_attention::{Mask, card::Symmetry};
 use ndarray::{Array4, Axis};
 
 const KEYS: [usize; 6] = [5, 2, 0, 3, 1, 4];

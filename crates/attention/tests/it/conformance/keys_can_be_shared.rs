@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained, kernels};
+use bochner_attention::{Error, Form, Magnitude, Mask, Settings, engine::{Decoder, DecoderSize}, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
 use ndarray::{Array4, Axis, s};
 

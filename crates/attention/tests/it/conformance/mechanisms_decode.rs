@@ -4,7 +4,7 @@ use crate::conformance::common::*;
 use crate::conformance::decoding_continues_the_sequence::{
     CAUSAL, SIZE, WINDOW, assert_within, decoded,
 };
-use bochner_attention::{Bias, Decoding, Error, Form};
+use bochner_attention::{Bias, Error, Form, mechanism::Decoding};
 
 #[test]
 fn every_mechanism_decodes_or_says_why_not() {

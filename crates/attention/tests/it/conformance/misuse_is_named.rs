@@ -2,7 +2,7 @@ use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Bias, Card, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset, RbfOnly, Settings, Softmax, Stream, Variant, kernels};
+use bochner_attention::{Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Settings, Softmax, Variant, mechanism::Cotangents, kernels::{Points, self}, card::Stream};
 use crate::conformance::plain::{attend};
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4};
@@ -191,7 +191,7 @@ fn the_forward_pass_of_another_mechanism() {
                 &case.parameters,
                 &EVALUATION,
                 &forward,
-                bochner_attention::Cotangents {
+                bochner_attention::mechanism::Cotangents {
                     output: output.view(),
                     penalty: penalty.view(),
                 },

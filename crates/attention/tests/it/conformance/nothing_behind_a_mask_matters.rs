@@ -1,6 +1,6 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{Mask, Stream};
+use bochner_attention::{Mask, card::Stream};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use ndarray::{Array4, s};
 

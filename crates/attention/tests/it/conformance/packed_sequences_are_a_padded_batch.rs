@@ -1,7 +1,7 @@
 //! Sequences one after the other in one example are those of a padded batch.
 
 use crate::conformance::common::*;
-use bochner_attention::{Copula, Draws, Error, Mask, Mechanism, Mikan, Posterior};
+use bochner_attention::{Copula, Error, Mask, Mechanism, Mikan, Posterior, card::Draws};
 use ndarray::{Array, Array1, Array4, Axis, Ix3, Ix4, s};
 
 const LENGTHS: [usize; 4] = [70, 3, 0, 40];

@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Gradients, Mask};
+use bochner_attention::{Mask, mechanism::Gradients};
 use ndarray::{Array4, Axis, concatenate, s};
 
 /// `x` with `more` positions of arbitrary numbers behind it.

@@ -3,9 +3,7 @@
 use crate::conformance::common::*;
 pub(crate) use bochner_attention::engine::Gradients;
 use bochner_attention::engine::{Saved, Wanted};
-use bochner_attention::{
-    Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained, engine, kernels,
-};
+use bochner_attention::{Error, Form, Magnitude, Mask, Settings, engine, kernels::{Points, RandomFeatureMap, Trained, self}};
 use bochner_numerics::Real;
 use bochner_numerics::{DropoutMask, Seed};
 use ndarray::{Array4, ArrayView4, Axis};

@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, kernels};
+use bochner_attention::{Form, Magnitude, Mask, Settings, kernels::{Points, self}};
 use crate::conformance::plain::{attend, attend_vjp};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, standard_normal};

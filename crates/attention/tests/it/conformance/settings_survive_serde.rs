@@ -1,5 +1,5 @@
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant, registry};
+use bochner_attention::{Expsin, Form, IkanDirect, Mikan, Variant, registry, engine::Blocks, mechanism::{PrimalWeights, Redraw}};
 use serde::de::DeserializeOwned;
 
 #[test]

@@ -1,6 +1,6 @@
 use crate::conformance::common::*;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Copula, Cotangents, Mask, Mechanism, Mikan, Preset};
+use bochner_attention::{Copula, Mask, Mechanism, Mikan, Preset, mechanism::Cotangents};
 use bochner_numerics::relative_error;
 use ndarray::{Array1, Array3, Array4, ArrayView1, s};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +56,7 @@ fn the_identity_factor_is_independence() {
         .backward_with(&inputs, &with_zeros, &EVALUATION, &b, cotangents)
         .unwrap();
     assert_same_gradients(
-        &bochner_attention::Gradients {
+        &bochner_attention::mechanism::Gradients {
             parameters: b.gradients.parameters[..own.len()].to_vec(),
             ..b.gradients
         },

@@ -1,11 +1,11 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points};
+use bochner_attention::{Form, Magnitude, Mask, kernels::Points};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array4};
 
-type Results<T> = (Array4<T>, Array1<T>, bochner_attention::Gradients<T>, Option<Array4<T>>);
+type Results<T> = (Array4<T>, Array1<T>, bochner_attention::mechanism::Gradients<T>, Option<Array4<T>>);
 
 fn results<T: Real>(
     case: &Case<T>,

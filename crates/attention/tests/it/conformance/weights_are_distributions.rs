@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Mask, Rows};
+use bochner_attention::{Mask, card::Rows};
 use ndarray::{Array4, ArrayView1, indices, s};
 use std::cell::Cell;
 

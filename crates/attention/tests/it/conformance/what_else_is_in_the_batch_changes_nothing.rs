@@ -1,7 +1,7 @@
 //! What else is in a batch, and how far a sequence is padded for it, changes no bit of what one sequence gives.
 
 use crate::conformance::common::*;
-use bochner_attention::{Form, Magnitude, Mask, Penalty, Points, RandomFeatureMap, Settings, Trained, kernels};
+use bochner_attention::{Form, Magnitude, Mask, Settings, card::Penalty, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp};
 use ndarray::{Array3, Array4, Axis, concatenate, s};
 

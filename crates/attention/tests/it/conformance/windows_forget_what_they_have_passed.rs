@@ -5,7 +5,7 @@ use crate::conformance::common::*;
 use crate::conformance::decoding_continues_the_sequence::{CAUSAL, SIZE, assert_within};
 use crate::conformance::keys_can_be_shared::settings_of_every_kernel;
 use bochner_attention::engine::Error;
-use bochner_attention::{Bias, Decoder, DecoderSize, Mask, Settings};
+use bochner_attention::{Bias, Mask, Settings, engine::{Decoder, DecoderSize}};
 use crate::conformance::plain::{attend};
 use bochner_numerics::operations::count;
 use ndarray::{Array4, Axis, concatenate, s};

@@ -1,7 +1,7 @@
 //! Sequences that have branched off each other decode as each of them would alone, however they go on.
 
 use super::{PASS, WIDTH, array, build, layer, sequence, two_heads};
-use bochner_attention::{Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant};
+use bochner_attention::{Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant, layer::MultiHeadDecoder};
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
 use ndarray::{Array2, Array3, Axis, s};
@@ -35,7 +35,7 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         ..softmax.clone()
     };
     let sharing = |variant: Variant| MultiHeadConfig {
-        key_heads: Some(1),
+        kv_heads: Some(1),
         ..two_heads(variant)
     };
     let configs = [
@@ -253,9 +253,9 @@ fn a_loud_branch_drowns_no_other() {
         Linear {}.into(),
     ];
     for variant in variants {
-        for key_heads in [None, Some(1)] {
+        for kv_heads in [None, Some(1)] {
             let layer = build(MultiHeadConfig {
-                key_heads,
+                kv_heads,
                 ..two_heads(variant.clone())
             });
             let mut beams = Beams::new(&layer, 1);

@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use crate::names;
-use bochner_attention::{BipolarLayer, BipolarLayerConfig, Error, Mask, kernels};
+use bochner_attention::{Error, Mask, kernels, layer::{BipolarLayer, BipolarLayerConfig}};
 use crate::conformance::plain::{attend, attend_vjp};
 use bochner_nn::{Adam, Linear, Parameters, parameter_count};
 use bochner_numerics::{Seed, relative_error};

@@ -138,7 +138,7 @@ fn beyond_a_window() {
     for position_bias in [PositionBias::Alibi, PositionBias::Learned { reach: 2 }] {
         let config = MultiHeadConfig {
             window: Some([4, 0]),
-            key_heads: Some(1),
+            kv_heads: Some(1),
             position_bias,
             ..two_heads(Softmax::default().into())
         };

@@ -1,7 +1,7 @@
 //! The layer agrees with the same attention, composed of dfdx's own primitive operations: with gradients
 //! that nobody here has written down.
 
-use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Projection};
+use bochner_attention::{Mask, MultiHead, MultiHeadConfig, layer::Projection};
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use dfdx::prelude::*;
 use ndarray::Array2;

@@ -1,7 +1,7 @@
 //! Each option of a layer does what it says, or is refused.
 
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants_across};
-use bochner_attention::{Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Primal, PrimalWeights, Projection, Softmax, Streams, Workspace};
+use bochner_attention::{Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Primal, Softmax, Workspace, mechanism::{PrimalWeights, Streams}, layer::Projection};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
@@ -34,8 +34,8 @@ fn split(x: Array3<f64>, heads: usize) -> Array4<f64> {
 /// Queries, keys and values of the heads, by their definition.
 fn heads(layer: &MultiHead<usize, f64>, [query, memory]: [&Array3<f64>; 2]) -> [Array4<f64>; 3] {
     let heads = layer.config().heads;
-    let key_heads = layer.config().key_heads.unwrap_or(heads);
-    let [q, k, v] = [(query, heads), (memory, key_heads), (memory, key_heads)];
+    let kv_heads = layer.config().kv_heads.unwrap_or(heads);
+    let [q, k, v] = [(query, heads), (memory, kv_heads), (memory, kv_heads)];
     let mut maps = layer.maps.iter();
     [q, k, v].map(|(x, heads)| {
         let map = maps.next().expect("three maps");
@@ -71,19 +71,19 @@ fn widths_and_biases() {
     let (x, y) = (sequence(2, 5), sequence(2, 4));
     let mask = Mask::none().with_key_lengths(vec![3, 4]);
     for variant in variants_across() {
-        for (heads, key_width, value_width, bias, key_heads) in [
+        for (heads, key_width, value_width, bias, kv_heads) in [
             (2, Some(5), None, true, None),
             (2, None, Some(2), false, None),
             (4, Some(1), Some(3), true, None),
             (4, Some(2), Some(3), true, Some(2)),
         ] {
             let variant = variant.clone();
-            if key_heads.is_some() && !variant.card().shared_keys.is_yes() {
+            if kv_heads.is_some() && !variant.card().shared_keys.is_yes() {
                 continue;
             }
             let layer = build(MultiHeadConfig {
                 heads,
-                key_heads,
+                kv_heads,
                 variant,
                 key_width,
                 value_width,

@@ -1,7 +1,9 @@
 //! Sequences packed into one example of a layer are what each of them is alone.
 
 use super::{PASS, Sequences, array, build, sequence, two_heads, variants};
-use bochner_attention::{Error, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Stream};
+use bochner_attention::{
+    Error, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, card::Stream,
+};
 use bochner_numerics::Tolerance;
 use dfdx::prelude::*;
 use ndarray::s;

@@ -1,7 +1,7 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
 use crate::conformance::settings_survive_serde::is_refused;
-use bochner_attention::{BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Rotary, RotaryPairing, Softmax, Stream, registry};
+use bochner_attention::{MultiHeadConfig, PositionBias, Rotary, Softmax, registry, layer::BipolarLayerConfig, card::{Masks, Stream}, engine::RotaryPairing};
 use bochner_numerics::Seed;
 
 #[test]
@@ -19,7 +19,7 @@ fn for_every_mechanism() {
             seed: Seed::new(9),
             key_width: (has(Stream::Keys) && !has(Stream::Input)).then_some(5),
             value_width: has(Stream::Values).then_some(6),
-            key_heads: card.shared_keys.is_yes().then_some(1),
+            kv_heads: card.shared_keys.is_yes().then_some(1),
             bias: false,
             causal,
             window: by_pairs.then_some([4, usize::from(!causal)]),
@@ -65,7 +65,7 @@ fn what_a_layer_refuses_cannot_be_read() {
         ("dropout", r#""dropout":1.0"#),
         ("key_width", r#""key-width":0"#),
         ("value_width", r#""value-width":0"#),
-        ("key_heads", r#""key-heads":3"#),
+        ("kv_heads", r#""kv-heads":3"#),
         ("window", r#""window":[0,0]"#),
         ("reach", r#""position-bias":{"learned":{"reach":99999999}}"#),
         (

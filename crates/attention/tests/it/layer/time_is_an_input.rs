@@ -1,7 +1,10 @@
 //! Features of time stamps, joined to the input of a layer, serve any mechanism.
 
 use super::{PASS, array, build, two_heads, variants};
-use bochner_attention::{Mask, TimeBasis, TimeInput};
+use bochner_attention::{
+    Mask,
+    time_input::{TimeBasis, TimeInput},
+};
 use bochner_nn::{TapeInputs, record};
 use bochner_numerics::relative_error;
 use dfdx::prelude::*;

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::training::TrainingConfig;
-use bochner_attention::{IkanDirect, Mikan, Performer, Preset, Primal, Redraw, Softmax, Variant};
+use bochner_attention::{
+    IkanDirect, Mikan, Performer, Preset, Primal, Softmax, Variant, mechanism::Redraw,
+};
 use dfdx::tensor::SampleTensor;
 use ndarray::Array2;
 use rand::RngCore;

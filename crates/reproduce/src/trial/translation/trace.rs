@@ -3,7 +3,7 @@
 
 use super::{Said, Translator};
 use crate::trial::Findings;
-use bochner_attention::{Inspection, Magnitude, Mask, Pass, Points, Variant};
+use bochner_attention::{Magnitude, Mask, Pass, Variant, kernels::Points, mechanism::Inspection};
 use bochner_interpret::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};
 use bochner_models::translator::{Pair, TranslatorInspection};
 use bochner_numerics::Seed;

@@ -1,0 +1,233 @@
+//! Layers train, infer and decode with a mechanism of another crate.
+
+use super::{register_all, variants};
+use bochner_attention::engine::Rotary;
+use bochner_attention::prelude::*;
+use bochner_attention::{
+    Form, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Variant, Workspace,
+};
+use bochner_numerics::check::assert_gradient;
+use bochner_numerics::{Seed, Tolerance};
+use ndarray::{Array1, Array3, ArrayView3, s};
+
+const WIDTH: usize = 6;
+const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
+
+type Layer = MultiHead<usize, f64>;
+type Sequences = Tensor<(usize, usize, usize), f64, Cpu>;
+
+fn build(config: MultiHeadConfig) -> Layer {
+    let mut rng = Seed::new(1).stream("initial values");
+    MultiHead::try_new(&Cpu::default(), WIDTH, config, &mut rng).unwrap()
+}
+
+/// A causal layer, and with it what else the mechanism's card has.
+fn configs(variant: &Variant) -> Vec<MultiHeadConfig> {
+    let card = variant.card();
+    let plain = MultiHeadConfig {
+        heads: 2,
+        variant: variant.clone(),
+        causal: true,
+        ..Default::default()
+    };
+    let mut all = vec![plain.clone()];
+    if card.shared_keys.is_yes() {
+        all.push(MultiHeadConfig {
+            kv_heads: Some(1),
+            key_width: Some(4),
+            ..plain.clone()
+        });
+    }
+    if card.bias.is_yes() {
+        let position_bias = PositionBias::Learned { reach: 2 };
+        let window = Some([2, 0]);
+        all.push(MultiHeadConfig {
+            position_bias,
+            window,
+            ..plain.clone()
+        });
+    }
+    if card.cross.is_yes() {
+        all.push(MultiHeadConfig {
+            rotary: Some(Rotary::default()),
+            key_width: Some(4),
+            ..plain
+        });
+    }
+    all
+}
+
+fn sequence(batch: usize, time: usize) -> Sequences {
+    Cpu::seed_from_u64(3).sample_normal_like(&(batch, time, WIDTH))
+}
+
+fn array(x: &Sequences) -> Array3<f64> {
+    Array3::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}
+
+fn close(got: &Array3<f64>, want: ArrayView3<f64>, what: &str) {
+    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+    let close = |(got, want): (&f64, &f64)| (got - want).abs() <= bound;
+    assert!(got.iter().zip(want).all(close), "{what}: {got} {want}");
+}
+
+/// Along the learnt numbers, and along a map before them.
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    for config in variants().iter().flat_map(configs) {
+        let (mut layer, x) = (build(config), sequence(2, 5));
+        let mask = Mask::none().with_key_lengths(vec![3, 5]);
+        let weights: Sequences = Cpu::seed_from_u64(4).sample_normal_like(&(2, 5, WIDTH));
+        let loss = |layer: &Layer| {
+            let attended = layer.attend_self(x.leaky_trace(), &mask, PASS).unwrap();
+            (attended.output * weights.clone()).sum()
+        };
+        let gradients = loss(&layer).backward();
+        let numbers = Array1::from(layer.kernel_values());
+        if !numbers.is_empty() {
+            let got = Array1::from(gradients.get(&layer.kernel).as_vec());
+            let mut layer = layer.clone();
+            assert_gradient(&got, &numbers, |numbers| {
+                layer.kernel.copy_from(numbers.as_slice().unwrap());
+                loss(&layer).array()
+            });
+        }
+        // The last map before the mechanism is that of the values, the first that of the queries.
+        for map in [0, 2] {
+            let values = Array1::from(layer.maps[map].weight.as_vec());
+            let got = Array1::from(gradients.get(&layer.maps[map].weight).as_vec());
+            assert_gradient(&got, &values, |values| {
+                layer.maps[map].weight.copy_from(values.as_slice().unwrap());
+                loss(&layer).array()
+            });
+            layer.maps[map].weight.copy_from(values.as_slice().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_step_of_training_with_dropout_changes_the_learnt_numbers() {
+    for variant in variants() {
+        let card = variant.card();
+        let mut layer = build(MultiHeadConfig {
+            heads: 2,
+            variant,
+            causal: true,
+            ..Default::default()
+        });
+        let dropout = if card.dropout.is_yes() { 0.3 } else { 0.0 };
+        let pass = Pass::Training {
+            seed: Seed::new(2),
+            dropout,
+        };
+        let x = sequence(2, 5);
+        let mut losses = [0.0; 3];
+        for loss in &mut losses {
+            let attended = layer
+                .attend_self(x.leaky_trace(), &Mask::none(), pass)
+                .unwrap();
+            let value = attended.output.square().mean() + attended.penalty;
+            *loss = value.array();
+            let gradients = value.backward();
+            let (mut numbers, rate) = (layer.kernel_values(), 0.1);
+            let mut weights = layer.output.weight.as_vec();
+            let of_weights = gradients.get(&layer.output.weight).as_vec();
+            weights
+                .iter_mut()
+                .zip(of_weights)
+                .for_each(|(w, g)| *w -= rate * g);
+            layer.output.weight.copy_from(&weights);
+            if !numbers.is_empty() {
+                let of_numbers = gradients.get(&layer.kernel).as_vec();
+                assert!(of_numbers.iter().all(|g| *g != 0.0), "{layer:?}");
+                numbers
+                    .iter_mut()
+                    .zip(of_numbers)
+                    .for_each(|(x, g)| *x -= rate * g);
+                layer.kernel.copy_from(&numbers);
+            }
+        }
+        assert!(
+            losses[2] < losses[1] && losses[1] < losses[0],
+            "{losses:?}: {layer:?}"
+        );
+    }
+}
+
+#[test]
+fn inference_is_the_layer() {
+    let workspace = Workspace::new();
+    for config in variants().iter().flat_map(configs) {
+        let (layer, x) = (build(config), sequence(2, 7));
+        let mask = Mask::none().with_key_lengths(vec![4, 7]);
+        let want = array(&layer.attend_self(x.clone(), &mask, PASS).unwrap().output);
+        let mut got = Array3::zeros(want.raw_dim());
+        let mut inference = layer.inference(PASS).unwrap();
+        let done = inference.attend_self(array(&x).view(), &mask, &workspace, got.view_mut());
+        done.unwrap();
+        assert_eq!(got, want, "{layer:?}");
+    }
+}
+
+#[test]
+fn decoding_is_the_whole_pass() {
+    for config in variants().iter().flat_map(configs) {
+        let (layer, x) = (build(config), sequence(2, 7));
+        let want = array(
+            &layer
+                .attend_self(x.clone(), &Mask::none(), PASS)
+                .unwrap()
+                .output,
+        );
+        let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
+        for positions in [0..3, 3..4, 4..7] {
+            let piece = s![.., positions.clone(), ..];
+            let got = decoder.step(array(&x).slice(piece)).unwrap();
+            close(
+                &got,
+                want.slice(piece),
+                &format!("{positions:?} {:?}", layer.config()),
+            );
+        }
+    }
+}
+
+#[test]
+fn attention_to_a_memory_is_decoded_and_inferred() {
+    let workspace = Workspace::new();
+    for variant in variants() {
+        let is_across = variant.card().cross.is_yes();
+        let layer = build(MultiHeadConfig {
+            heads: 2,
+            variant,
+            ..Default::default()
+        });
+        let (x, memory) = (sequence(2, 3), sequence(2, 5));
+        let mask = Mask::none().with_key_lengths(vec![5, 2]);
+        let attended = layer.attend(x.clone(), memory.clone(), &mask, PASS);
+        if !is_across {
+            assert!(attended.is_err());
+            continue;
+        }
+        let want = array(&attended.unwrap().output);
+        let (x, memory) = (array(&x), array(&memory));
+        let mut got = Array3::zeros(want.raw_dim());
+        let mut inference = layer.inference(PASS).unwrap();
+        let done = inference.attend(x.view(), memory.view(), &mask, &workspace, got.view_mut());
+        done.unwrap();
+        assert_eq!(got, want, "{layer:?}");
+        let decoder = layer.cross_decoder(memory.view(), &mask, Form::Automatic, PASS);
+        let got = decoder.unwrap().step(x.view()).unwrap();
+        close(&got, want.view(), &format!("{layer:?}"));
+    }
+}
+
+#[test]
+fn settings_of_a_layer_are_read_as_they_are_written() {
+    register_all().unwrap();
+    for config in variants().iter().flat_map(configs) {
+        let text = serde_json::to_string(&config).unwrap();
+        let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, config, "{text}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Settings are read as they are written, and names that cannot be are refused.
+
+use super::mechanisms::{RationalQuadratic, SoftCap};
+use super::{register_all, variants};
+use bochner_attention::engine::conformance::{agree, check};
+use bochner_attention::engine::{Kind, Number, Pair, Raw, Score};
+use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism, trial};
+use bochner_attention::{Cat, Error, Softmax, Variant, find, register, registry};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Named<const N: usize>;
+
+impl<const N: usize> Score for Named<N> {
+    const RAW: Raw = Raw::Product;
+
+    fn kind(&self) -> Kind {
+        Kind::Logit
+    }
+
+    fn score<V: Number>(&self, raw: V, _: Pair<V>, _: &[V]) -> V {
+        raw
+    }
+}
+
+impl<const N: usize> ScoreMechanism for Named<N> {
+    const NAME: &'static str = ["named", "/named", "test/", "test/soft-cap"][N];
+}
+
+#[test]
+fn are_read_as_they_are_written() {
+    register_all().unwrap();
+    for variant in variants() {
+        let text = serde_json::to_string(&variant).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Variant>(&text).unwrap(),
+            variant,
+            "{text}"
+        );
+        let value = serde_json::to_value(&variant).unwrap();
+        assert_eq!(
+            serde_json::from_value::<Variant>(value).unwrap(),
+            variant,
+            "{text}"
+        );
+        let other = serde_json::to_string(&Variant::from(Softmax::default())).unwrap();
+        assert_ne!(serde_json::from_str::<Variant>(&other).unwrap(), variant);
+    }
+    let capped = Variant::from(SoftCap { cap: 1.5 });
+    let text = r#"{"test/soft-cap":{"cap":1.5}}"#;
+    assert_eq!(serde_json::to_string(&capped).unwrap(), text);
+    assert_ne!(capped, SoftCap { cap: 2.5 }.into());
+    let Variant::Custom(settings) = capped else {
+        panic!("a mechanism of another crate");
+    };
+    assert_eq!(settings.downcast_ref(), Some(&SoftCap { cap: 1.5 }));
+    assert_eq!(settings.downcast_ref::<RationalQuadratic>(), None);
+}
+
+#[test]
+fn are_checked_when_they_are_read() {
+    register_all().unwrap();
+    for (what, text) in [
+        ("cap", r#"{"test/soft-cap":{"cap":0.0}}"#),
+        ("cup", r#"{"test/soft-cap":{"cup":1.0}}"#),
+        ("beside", r#"{"test/soft-cap":{},"cap":1.0}"#),
+        ("wide", r#"{"test/soft-cap":{"cap":"wide"}}"#),
+    ] {
+        let error = serde_json::from_str::<Variant>(text)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_unknown_name_lists_those_there_are() {
+    register_all().unwrap();
+    for text in [
+        r#"{"test/nothing":{}}"#,
+        r#"{"mechanism":"nothing"}"#,
+        r#"{"mechanism":"test/soft-cap"}"#,
+    ] {
+        let error = serde_json::from_str::<Variant>(text)
+            .unwrap_err()
+            .to_string();
+        let known = variants();
+        let known = known
+            .iter()
+            .map(Variant::name)
+            .chain(["softmax", "performer"]);
+        known.for_each(|name| assert!(error.contains(name), "{name} in {error}"));
+    }
+    let error = "test/nothing".parse::<Variant>().unwrap_err();
+    let Error::UnknownMechanism { given, known } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(given, "test/nothing");
+    assert!(known.contains(&"test/sink"));
+}
+
+#[test]
+fn names_are_found_after_registration() {
+    register_all().unwrap();
+    for variant in variants() {
+        let found = find(variant.name()).unwrap();
+        assert_eq!(found.name(), variant.name());
+        assert!(registry().contains(&found));
+    }
+    assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    register_all().unwrap();
+    fn refused<M: CustomMechanism>() -> Error {
+        register::<M>().unwrap_err()
+    }
+    for error in [
+        refused::<Named<0>>(),
+        refused::<Named<1>>(),
+        refused::<Named<2>>(),
+    ] {
+        assert!(matches!(error, Error::MechanismName { .. }), "{error}");
+    }
+    let error = refused::<Named<3>>();
+    assert!(
+        matches!(
+            error,
+            Error::RegisteredTwice {
+                name: "test/soft-cap"
+            }
+        ),
+        "{error}"
+    );
+    // The same type again.
+    register::<SoftCap>().unwrap();
+    assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
+}
+
+#[test]
+fn every_mechanism_keeps_the_promises_of_the_engine() {
+    for variant in variants() {
+        let trials = (
+            trial::<f64>(&variant).unwrap(),
+            trial::<f32>(&variant).unwrap(),
+        );
+        let result = check(&trials.0).and_then(|()| agree(&trials.0, &trials.1));
+        result.unwrap_or_else(|failure| panic!("{variant:?}: {failure}"));
+    }
+    let error = trial::<f64>(&Cat::default().into()).unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
