@@ -6,7 +6,14 @@
 use crate::workload::{Against, Pass, Run, Workload};
 use crate::{Error, mechanisms};
 use bochner_attention::engine::Wanted;
-use bochner_attention::{Form, Magnitude, Mask, Settings, Variant, Workspace, attend, attend_vjp, find, registry, card::Masks, kernels::{Points, self}, engine::attend_into};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings, Variant, Workspace, attend, attend_vjp,
+    card::Masks,
+    engine::attend_into,
+    find,
+    kernels::{self, Points},
+    registry,
+};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
 use rand::Rng;
@@ -287,8 +294,19 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
         let (q, k, v) = (q.view(), k.view(), v.view());
         let settings = inputs.settings(kind, &mask)?;
         let (_, saved) = attend(&settings, q, k, v)?;
-        let wanted = Wanted { kernel: true, ..Wanted::default() };
-        black_box(attend_vjp(&settings, &saved, q, k, v, cotangent.view(), wanted)?);
+        let wanted = Wanted {
+            kernel: true,
+            ..Wanted::default()
+        };
+        black_box(attend_vjp(
+            &settings,
+            &saved,
+            q,
+            k,
+            v,
+            cotangent.view(),
+            wanted,
+        )?);
         Ok(())
     };
     Ok(vec![Box::new(forward), Box::new(both)])

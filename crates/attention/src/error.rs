@@ -93,8 +93,18 @@ impl From<bochner_engine::Error> for Error {
         match error {
             Engine::Argument(error) => Self::Argument(error),
             Engine::Unsupported { what, instead } => Self::Unsupported { what, instead },
-            Engine::Saved { .. } => Self::ForeignForward { mechanism: "attention" },
-            Engine::Mask { what, expected, got } => Self::Mask { what, expected, got },
+            Engine::Saved { .. } => Self::ForeignForward {
+                mechanism: "attention",
+            },
+            Engine::Mask {
+                what,
+                expected,
+                got,
+            } => Self::Mask {
+                what,
+                expected,
+                got,
+            },
             error => Self::Engine(error),
         }
     }

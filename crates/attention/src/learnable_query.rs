@@ -86,7 +86,14 @@ impl LearnableQuery {
     ) -> Result<Pooled<'a, T>, Error> {
         let (queries, settings) = self.of_examples(queries, k.dim().0, mask);
         let (output, saved) = attend(&settings, queries.view(), k, v)?;
-        Ok(Pooled { output, queries, settings, k, v, saved })
+        Ok(Pooled {
+            output,
+            queries,
+            settings,
+            k,
+            v,
+            saved,
+        })
     }
 
     /// The weights, `[B, M, n, T]`.
@@ -128,7 +135,15 @@ impl<T: Real> Pooled<'_, T> {
     /// [`Error::Argument`] if the cotangent does not fit.
     pub fn vjp(&self, cotangent: ArrayView4<T>) -> Result<PooledGradients<T>, Error> {
         let (queries, wanted) = (self.queries.view(), Wanted::default());
-        let g = attend_vjp(&self.settings, &self.saved, queries, self.k, self.v, cotangent, wanted)?;
+        let g = attend_vjp(
+            &self.settings,
+            &self.saved,
+            queries,
+            self.k,
+            self.v,
+            cotangent,
+            wanted,
+        )?;
         Ok(PooledGradients {
             queries: g.q.sum_axis(Axis(0)),
             k: g.k,

@@ -103,9 +103,9 @@ mod gamma;
 pub mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
+pub mod kernels;
 #[cfg(feature = "dfdx")]
 pub mod layer;
-pub mod kernels;
 pub mod learnable_query;
 pub mod magnitude;
 pub mod mechanism;

@@ -62,7 +62,9 @@ impl<T: Real> KeyWeight<T> for Magnitude {
         let before = out.len();
         out.resize(before + rows, 0.0);
         SquaredNorms::write_logarithms(keys.x.data(), width, p, &mut out[before..]);
-        out[before..].iter_mut().for_each(|x| *x = bounded_exponential(*x - log_divisor));
+        out[before..]
+            .iter_mut()
+            .for_each(|x| *x = bounded_exponential(*x - log_divisor));
     }
 
     fn pull(&self, keys: HeadRows<T>, cotangents: &[T], out: &mut [T]) {
@@ -72,7 +74,8 @@ impl<T: Real> KeyWeight<T> for Magnitude {
         let width = keys.x.shape().1;
         let divisor = self.divisor(width);
         let cotangents: Vec<f64> = cotangents.iter().map(|c| c.as_f64() / divisor).collect();
-        let along = SquaredNorms::new(keys.x.data(), width, p).pull_back(keys.x.data(), &cotangents);
+        let along =
+            SquaredNorms::new(keys.x.data(), width, p).pull_back(keys.x.data(), &cotangents);
         for (sum, more) in out.iter_mut().zip(along) {
             *sum = multiplied(sum.as_f64() + more, 0);
         }
@@ -83,7 +86,11 @@ impl<T: Real> KeyWeight<T> for Magnitude {
 fn bounded_exponential(x: f64) -> f64 {
     const LARGE: f64 = 1e100;
     let excess = x - LARGE.ln();
-    if excess > 0.0 { LARGE * (1.0 + excess) } else { x.exp() }
+    if excess > 0.0 {
+        LARGE * (1.0 + excess)
+    } else {
+        x.exp()
+    }
 }
 
 /// $\log |x|_p^2$ of each row of `x`.

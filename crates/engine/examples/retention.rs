@@ -7,7 +7,8 @@
 use bochner_engine::ndarray::Array4;
 use bochner_engine::numerics::Real;
 use bochner_engine::{
-    Error, Kind, Mask, Number, Pair, Position, PositionGradients, Raw, Scan, Score, Settings, Unnormalised, attend,
+    Error, Kind, Mask, Number, Pair, Position, PositionGradients, Raw, Scan, Score, Settings,
+    Unnormalised, attend,
 };
 use std::sync::Arc;
 
@@ -48,9 +49,20 @@ impl<T: Real> Scan<T> for Retention {
         }
     }
 
-    fn pull(&self, at: Position<T>, before: &[T], cotangent: &[T], state: &mut [T], gradients: PositionGradients<T>) {
+    fn pull(
+        &self,
+        at: Position<T>,
+        before: &[T],
+        cotangent: &[T],
+        state: &mut [T],
+        gradients: PositionGradients<T>,
+    ) {
         let (decay, width) = (T::of(decay(at.head)), at.v.len());
-        for (n, (row, before)) in state.chunks_exact_mut(width).zip(before.chunks_exact(width)).enumerate() {
+        for (n, (row, before)) in state
+            .chunks_exact_mut(width)
+            .zip(before.chunks_exact(width))
+            .enumerate()
+        {
             for (i, (s, &before)) in row.iter_mut().zip(before).enumerate() {
                 let along = *s + at.q[n] * cotangent[i];
                 gradients.q[n] += (decay * before + at.k[n] * at.v[i]) * cotangent[i];
@@ -64,13 +76,23 @@ impl<T: Real> Scan<T> for Retention {
 
 /// Returns retention by pairs.
 pub fn by_pairs<T: Real>(mask: &Mask) -> Settings<T> {
-    Settings { normaliser: Arc::new(Unnormalised), ..Settings::score(Retention, mask) }
+    Settings {
+        normaliser: Arc::new(Unnormalised),
+        ..Settings::score(Retention, mask)
+    }
 }
 
 pub(crate) fn main() -> Result<(), Error> {
-    let x = Array4::from_shape_fn((1, 2, 200, 4), |(_, m, t, n)| ((m + t * (n + 1)) as f64).sin());
-    let of = |settings: Settings<f64>| attend(&settings, x.view(), x.view(), x.view()).map(|(output, _)| output);
+    let x = Array4::from_shape_fn((1, 2, 200, 4), |(_, m, t, n)| {
+        ((m + t * (n + 1)) as f64).sin()
+    });
+    let of = |settings: Settings<f64>| {
+        attend(&settings, x.view(), x.view(), x.view()).map(|(output, _)| output)
+    };
     let off = &of(by_pairs(&Mask::causal()))? - &of(Settings::scan(Retention, &Mask::causal()))?;
-    println!("pairs and the scan differ by {:e}", off.iter().fold(0.0_f64, |most, x| most.max(x.abs())));
+    println!(
+        "pairs and the scan differ by {:e}",
+        off.iter().fold(0.0_f64, |most, x| most.max(x.abs()))
+    );
     Ok(())
 }

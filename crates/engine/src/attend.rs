@@ -3,11 +3,11 @@
 use crate::call::Call;
 use crate::features::{self, FeaturesState};
 use crate::pairwise::{self, PairsState};
-use bochner_numerics::row_major::write_row_major;
 use crate::scan::{self, ScanState};
 use crate::settings::Kernel;
 use crate::{Error, Settings, Shape, Workspace};
 use bochner_numerics::memory::{Unwritten, overwritten_by, written_by};
+use bochner_numerics::row_major::write_row_major;
 use bochner_numerics::{Real, argument};
 use ndarray::{ArcArray, Array1, Array3, Array4, ArrayD, ArrayView4, ArrayViewMut4, Ix4};
 use std::sync::Arc;
@@ -137,7 +137,14 @@ pub fn attend<T: Real>(
     let [output] = written_by([length], |[output]| state = Some(forward(&call, output)));
     let state = Arc::new(state.expect("attended")?);
     let output = call.query_array(shape.value_width, output).into_shared();
-    Ok((output.clone(), Saved { shape, output, state }))
+    Ok((
+        output.clone(),
+        Saved {
+            shape,
+            output,
+            state,
+        },
+    ))
 }
 
 fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Error> {
@@ -149,8 +156,16 @@ fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Er
 }
 
 fn check_form<T: Real>(call: &Call<T>) -> Result<(), Error> {
-    let Shape { queries, keys, width, value_width, .. } = call.shape;
-    call.settings.form_for(queries, keys, [width, value_width]).map(drop)
+    let Shape {
+        queries,
+        keys,
+        width,
+        value_width,
+        ..
+    } = call.shape;
+    call.settings
+        .form_for(queries, keys, [width, value_width])
+        .map(drop)
 }
 
 /// [`attend`] into an array that is there already, in memory that is there already, without what a backward pass
@@ -172,8 +187,18 @@ pub fn attend_into<T: Real>(
     output: ArrayViewMut4<T>,
 ) -> Result<(), Error> {
     let call = Call::new([q, k, v], settings, workspace)?;
-    let Shape { batch, heads, queries, value_width, .. } = call.shape;
-    argument::shape("output", &[batch, heads, queries, value_width], output.shape())?;
+    let Shape {
+        batch,
+        heads,
+        queries,
+        value_width,
+        ..
+    } = call.shape;
+    argument::shape(
+        "output",
+        &[batch, heads, queries, value_width],
+        output.shape(),
+    )?;
     check_form(&call)?;
     let mut result = Ok(());
     write_row_major(output, &workspace.numbers, |output| {
@@ -228,7 +253,9 @@ pub fn attend_vjp<T: Real>(
         (Kernel::Features(map), State::Features(state)) => {
             features::pull_back(map.as_ref(), &call, state, given, wanted)
         }
-        (Kernel::Scan(scan), State::Scan(state)) => scan::pull_back(scan.as_ref(), &call, state, given, wanted),
+        (Kernel::Scan(scan), State::Scan(state)) => {
+            scan::pull_back(scan.as_ref(), &call, state, given, wanted)
+        }
         _ => Err(Error::Saved { what: "settings" }),
     }
 }

@@ -63,7 +63,8 @@ impl<T: Real> Bias<T> {
         let finite = values.mapv(|b| if b == none { T::zero() } else { b });
         argument::finite("bias", finite.shape(), &finite)?;
         let hides = values.iter().any(|&b| b == none);
-        let kept = hides.then(|| Arc::new(Pattern::from_matrices(values.mapv(|b| b != none).view())));
+        let kept =
+            hides.then(|| Arc::new(Pattern::from_matrices(values.mapv(|b| b != none).view())));
         Ok(Self(Numbers::Pairs(Arc::new(finite), kept)))
     }
 
@@ -92,7 +93,12 @@ impl<T: Real> Bias<T> {
     pub fn relative(table: ArrayView2<T>) -> Result<Self, Error> {
         let columns = table.ncols();
         let odd = "odd: one column for each distance from -K to K";
-        argument::in_range(columns % 2 == 1, "columns of a relative bias", columns as f64, odd)?;
+        argument::in_range(
+            columns % 2 == 1,
+            "columns of a relative bias",
+            columns as f64,
+            odd,
+        )?;
         let reach = columns / 2;
         Self::by_distance(table, reach, |distance| (distance + reach as i64) as usize)
     }
@@ -159,19 +165,40 @@ impl<T: Real> Bias<T> {
     ///
     /// # Panics
     /// If there is no such pair.
-    pub fn at(&self, [example, head, i, j]: [usize; 4], heads: usize, [queries, keys]: [usize; 2]) -> T {
-        if self.pattern().is_some_and(|kept| !kept.of_head(example, head).keeps(i, j)) {
+    pub fn at(
+        &self,
+        [example, head, i, j]: [usize; 4],
+        heads: usize,
+        [queries, keys]: [usize; 2],
+    ) -> T {
+        if self
+            .pattern()
+            .is_some_and(|kept| !kept.of_head(example, head).keeps(i, j))
+        {
             return T::neg_infinity();
         }
-        let rows = HeadMask { mask: Mask::NONE, example, head, queries, keys, patterns: &[], seen: None };
+        let rows = HeadMask {
+            mask: Mask::NONE,
+            example,
+            head,
+            queries,
+            keys,
+            patterns: &[],
+            seen: None,
+        };
         let mut number = [T::zero()];
-        HeadBias::new(self, rows, heads).row(i).add_to(j..j + 1, T::one(), &mut number);
+        HeadBias::new(self, rows, heads)
+            .row(i)
+            .add_to(j..j + 1, T::one(), &mut number);
         number[0]
     }
 
     /// Whether the bias follows from positions alone, so that a decoder can obey it.
     pub fn follows_from_positions(&self) -> bool {
-        matches!(self.0, Numbers::Slopes(_) | Numbers::Table(_, Columns::Distances(_)))
+        matches!(
+            self.0,
+            Numbers::Slopes(_) | Numbers::Table(_, Columns::Distances(_))
+        )
     }
 
     /// The pattern of the pairs that the bias keeps, if it hides any.
@@ -210,7 +237,11 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 /// The slopes of [`alibi_slopes`], one after the other.
 fn slopes(heads: usize) -> impl Iterator<Item = f64> {
     let of = |count: usize| (1..=count).map(move |m| (-8.0 * m as f64 / count as f64).exp2());
-    let lower = if heads.is_power_of_two() { heads } else { heads.next_power_of_two() / 2 };
+    let lower = if heads.is_power_of_two() {
+        heads
+    } else {
+        heads.next_power_of_two() / 2
+    };
     of(lower).chain(of(2 * lower).step_by(2)).take(heads)
 }
 
@@ -246,7 +277,13 @@ impl<'a, T: Real> HeadBias<'a, T> {
     }
 
     pub(crate) fn row(self, i: usize) -> RowBias<'a, T> {
-        let HeadMask { example, head, queries, keys, .. } = self.rows;
+        let HeadMask {
+            example,
+            head,
+            queries,
+            keys,
+            ..
+        } = self.rows;
         let position = (i + keys) as i64 - queries as i64;
         match &self.bias.0 {
             Numbers::Pairs(values, _) => {
@@ -255,15 +292,25 @@ impl<'a, T: Real> HeadBias<'a, T> {
                 let data = values.as_slice().expect("an owned row-major array");
                 RowBias::Pairs(&data[row * keys..][..keys])
             }
-            Numbers::Slopes(_) => RowBias::Slope { slope: T::of(-self.slope), position },
+            Numbers::Slopes(_) => RowBias::Slope {
+                slope: T::of(-self.slope),
+                position,
+            },
             Numbers::Table(table, columns) => {
                 let data = table.as_slice().expect("an owned row-major array");
                 let row = &data[head % table.nrows() * table.ncols()..][..table.ncols()];
                 match columns {
-                    Columns::Distances(columns) => RowBias::Distances { row, columns, position },
+                    Columns::Distances(columns) => RowBias::Distances {
+                        row,
+                        columns,
+                        position,
+                    },
                     Columns::Pairs(columns) => {
                         let columns = columns.as_slice().expect("an owned row-major array");
-                        RowBias::Columns { row, columns: &columns[i * keys..][..keys] }
+                        RowBias::Columns {
+                            row,
+                            columns: &columns[i * keys..][..keys],
+                        }
                     }
                 }
             }
@@ -279,22 +326,39 @@ impl<'a, T: Real> HeadBias<'a, T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowBias<'a, T> {
     Pairs(&'a [T]),
-    Slope { slope: T, position: i64 },
-    Distances { row: &'a [T], columns: &'a [u32], position: i64 },
-    Columns { row: &'a [T], columns: &'a [u32] },
+    Slope {
+        slope: T,
+        position: i64,
+    },
+    Distances {
+        row: &'a [T],
+        columns: &'a [u32],
+        position: i64,
+    },
+    Columns {
+        row: &'a [T],
+        columns: &'a [u32],
+    },
 }
 
 impl<T: Real> RowBias<'_, T> {
     /// Adds the bias of some keys times a factor.
     pub(crate) fn add_to(self, keys: Range<usize>, factor: T, out: &mut [T]) {
         match self {
-            Self::Pairs(row) => out.iter_mut().zip(&row[keys]).for_each(|(x, &b)| *x += factor * b),
+            Self::Pairs(row) => out
+                .iter_mut()
+                .zip(&row[keys])
+                .for_each(|(x, &b)| *x += factor * b),
             Self::Slope { slope, position } => {
                 let first = T::of((position - keys.start as i64) as f64);
                 let (slope, distances) = (factor * slope, out.iter_mut().zip(0_u32..));
                 distances.for_each(|(x, n)| *x += slope * (first - T::of(n.into())).abs());
             }
-            Self::Distances { row, columns, position } => {
+            Self::Distances {
+                row,
+                columns,
+                position,
+            } => {
                 let pairs = out.iter_mut().zip(keys);
                 pairs.for_each(|(x, j)| *x += factor * row[column(columns, position, j)]);
             }
@@ -310,7 +374,9 @@ impl<T: Real> RowBias<'_, T> {
         match self {
             Self::Pairs(_) => row[keys].copy_from_slice(given),
             Self::Slope { .. } => {}
-            Self::Distances { columns, position, .. } => {
+            Self::Distances {
+                columns, position, ..
+            } => {
                 let pairs = given.iter().zip(keys);
                 pairs.for_each(|(&x, j)| all[column(columns, position, j)] += x);
             }

@@ -4,9 +4,11 @@ use crate::bias::HeadBias;
 use crate::kernel::{HeadRows, Side};
 use crate::mask::{HeadMask, Pattern};
 use crate::range;
-use bochner_numerics::row_major::RowMajor;
 use crate::{Blocks, Error, Form, Settings, Shape, Workspace};
-use bochner_numerics::{ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel};
+use bochner_numerics::row_major::RowMajor;
+use bochner_numerics::{
+    ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel,
+};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
 use std::sync::Arc;
@@ -69,9 +71,20 @@ impl<'a, T: Real> Call<'a, T> {
         workspace: &'a Workspace<T>,
     ) -> Result<Self, Error> {
         let mut patterns = settings.mask.patterns(q.len_of(Axis(2)), k.len_of(Axis(2)));
-        patterns.extend(settings.bias.as_ref().and_then(|bias| bias.pattern().cloned()));
+        patterns.extend(
+            settings
+                .bias
+                .as_ref()
+                .and_then(|bias| bias.pattern().cloned()),
+        );
         let call = Self::checked([q, k, v], settings, patterns, workspace)?;
-        let Shape { batch, heads, queries, keys, .. } = call.shape;
+        let Shape {
+            batch,
+            heads,
+            queries,
+            keys,
+            ..
+        } = call.shape;
         settings.mask.check([batch, heads, queries, keys])?;
         if let Some(bias) = &settings.bias {
             bias.check([batch, heads, queries, keys])?;
@@ -93,7 +106,15 @@ impl<'a, T: Real> Call<'a, T> {
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
             argument::not_empty(what, array.shape())?;
         }
-        let shape = Shape { batch, heads, kv_heads, queries, keys, width, value_width };
+        let shape = Shape {
+            batch,
+            heads,
+            kv_heads,
+            queries,
+            keys,
+            width,
+            value_width,
+        };
         settings.check(&shape)?;
         let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
         Ok(Self {
@@ -122,12 +143,22 @@ impl<'a, T: Real> Call<'a, T> {
     /// Returns an array of keys or values, given one part for each head of queries: those of heads that share
     /// keys are summed up, in order.
     pub(crate) fn kv_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
-        let Shape { batch, kv_heads, keys, .. } = self.shape;
+        let Shape {
+            batch,
+            kv_heads,
+            keys,
+            ..
+        } = self.shape;
         over_readers(data, [batch, kv_heads, keys, width])
     }
 
     pub(crate) fn query_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
-        let Shape { batch, heads, queries, .. } = self.shape;
+        let Shape {
+            batch,
+            heads,
+            queries,
+            ..
+        } = self.shape;
         Array4::from_shape_vec([batch, heads, queries, width], data).expect("one slab a head")
     }
 
@@ -151,7 +182,8 @@ impl<'a, T: Real> Call<'a, T> {
 
     /// Notes that the weights of a row are not finite.
     pub(crate) fn note_fault(&self, h: usize, row: usize) {
-        self.fault.fetch_min(h * self.shape.queries + row, Ordering::Relaxed);
+        self.fault
+            .fetch_min(h * self.shape.queries + row, Ordering::Relaxed);
     }
 
     /// The head and the row that were noted, the first ones.
@@ -241,7 +273,11 @@ impl<'a, T: Real> HeadAt<'a, T> {
     /// Returns the positions of a sequence that attends to itself, without padding.
     pub(crate) fn sequence(&self) -> Result<[Mat<'a, T>; 3], Error> {
         let (kept, numbers) = (self.kept(), self.numbers());
-        let all = [("q", self.queries().row_range(0..kept)), ("k", self.keys()), ("v", self.values())];
+        let all = [
+            ("q", self.queries().row_range(0..kept)),
+            ("k", self.keys()),
+            ("v", self.values()),
+        ];
         for (name, x) in all {
             range::admit(name, self.place(name), x, || vec![true; kept], numbers)?;
         }
@@ -266,7 +302,11 @@ impl<'a, T: Real> HeadAt<'a, T> {
             (true, true) => kept,
             (true, false) => self.call.shape.queries,
         };
-        let all = [("q", self.queries().row_range(0..queries)), ("k", self.keys()), ("v", self.values())];
+        let all = [
+            ("q", self.queries().row_range(0..queries)),
+            ("k", self.keys()),
+            ("v", self.values()),
+        ];
         for (name, x) in all {
             let rows = x.shape().0;
             range::admit(name, self.place(name), x, || vec![true; rows], numbers)?;
@@ -276,25 +316,47 @@ impl<'a, T: Real> HeadAt<'a, T> {
 
     /// The error of a scan that left a number of its output unwritten.
     pub(crate) fn scan_error(&self, position: usize, column: usize) -> Error {
-        Error::Scan { example: self.example(), head: self.head(), position, column }
+        Error::Scan {
+            example: self.example(),
+            head: self.head(),
+            position,
+            column,
+        }
     }
 
     /// Checks that the cotangents of rows that see a key are in range, and hides the others.
     pub(crate) fn admit_cotangent(&self, cotangent: Mat<T>) -> Result<Option<Buffer<T>>, Error> {
         let rows = self.rows();
-        let sees = || (0..cotangent.shape().0).map(|i| rows.keeps_any(i)).collect();
-        range::admit("cotangent", self.place("cotangent"), cotangent, sees, self.numbers())
+        let sees = || {
+            (0..cotangent.shape().0)
+                .map(|i| rows.keeps_any(i))
+                .collect()
+        };
+        range::admit(
+            "cotangent",
+            self.place("cotangent"),
+            cotangent,
+            sees,
+            self.numbers(),
+        )
     }
 
     /// Some rows of a side, as kernels are given them.
     pub(crate) fn rows_of<'b>(&self, side: Side, x: Mat<'b, T>) -> HeadRows<'b, T> {
         let (example, head) = (self.example(), self.head());
-        HeadRows { example, head, side, x }
+        HeadRows {
+            example,
+            head,
+            side,
+            x,
+        }
     }
 
     /// The form of the head: by its own lengths, so that it does not depend on how far they are padded.
     pub(crate) fn form(&self) -> Form {
-        let Shape { width, value_width, .. } = self.call.shape;
+        let Shape {
+            width, value_width, ..
+        } = self.call.shape;
         let settings = self.call.settings;
         let form = settings.form_for(self.rows().counting(), self.kept(), [width, value_width]);
         form.expect("checked with the settings")
@@ -302,7 +364,10 @@ impl<'a, T: Real> HeadAt<'a, T> {
 
     /// The number of keys that are not padding.
     pub(crate) fn kept(&self) -> usize {
-        self.call.settings.mask.key_limit(self.example(), self.call.shape.keys)
+        self.call
+            .settings
+            .mask
+            .key_limit(self.example(), self.call.shape.keys)
     }
 
     /// Returns the queries of each task of the backward pass, whose gradients of keys and values are summed up: a
@@ -364,7 +429,10 @@ impl<'a, T: Real> HeadAt<'a, T> {
     pub(crate) fn dropout(&self) -> Option<PairDropout> {
         let Shape { queries, keys, .. } = self.call.shape;
         let base = (self.h as u64) * (queries as u64) * (keys as u64);
-        self.call.settings.dropout.map(|mask| PairDropout { mask, base, keys })
+        self.call
+            .settings
+            .dropout
+            .map(|mask| PairDropout { mask, base, keys })
     }
 }
 

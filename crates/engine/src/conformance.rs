@@ -13,8 +13,8 @@
 //! ```
 
 use crate::{
-    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Kernel, Mask, Settings, Wanted, Workspace, attend,
-    attend_into, attend_vjp, weights,
+    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Kernel, Mask, Settings, Wanted,
+    Workspace, attend, attend_into, attend_vjp, weights,
 };
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Real, Seed, Tolerance, finite_difference};
@@ -37,14 +37,27 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn new(property: &'static str, place: impl ToString, got: impl ToString, wanted: impl ToString) -> Self {
+    fn new(
+        property: &'static str,
+        place: impl ToString,
+        got: impl ToString,
+        wanted: impl ToString,
+    ) -> Self {
         let (got, wanted) = (got.to_string(), wanted.to_string());
-        Self { property, place: place.to_string(), got, wanted }
+        Self {
+            property,
+            place: place.to_string(),
+            got,
+            wanted,
+        }
     }
 
     /// Names the mask, too.
     fn under(self, mask: &str) -> Self {
-        Self { place: format!("{mask}, {}", self.place), ..self }
+        Self {
+            place: format!("{mask}, {}", self.place),
+            ..self
+        }
     }
 }
 
@@ -85,7 +98,10 @@ impl<T: Real> Trial<T> {
     }
 
     /// Returns the trial of settings with learnt numbers.
-    pub fn with_learnt(learnt: Vec<T>, settings: impl Fn(&Mask, &[T]) -> Settings<T> + 'static) -> Self {
+    pub fn with_learnt(
+        learnt: Vec<T>,
+        settings: impl Fn(&Mask, &[T]) -> Settings<T> + 'static,
+    ) -> Self {
         let plain = settings(Mask::CAUSAL, &learnt);
         let sums_to_one = match &plain.kernel {
             Kernel::Pairs(_) => plain.normaliser.is_quotient() && plain.sink.is_none(),
@@ -93,7 +109,16 @@ impl<T: Real> Trial<T> {
             Kernel::Scan(_) => false,
         };
         let settings = Box::new(settings);
-        Self { settings, learnt, heads: 2, width: 4, value_width: 3, size: 1.0, is_smooth: true, sums_to_one }
+        Self {
+            settings,
+            learnt,
+            heads: 2,
+            width: 4,
+            value_width: 3,
+            size: 1.0,
+            is_smooth: true,
+            sums_to_one,
+        }
     }
 
     fn make(&self, mask: &Mask) -> Settings<T> {
@@ -124,7 +149,10 @@ impl<T: Real> Trial<T> {
 
 impl<T> Debug for Trial<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trial").field("heads", &self.heads).field("width", &self.width).finish_non_exhaustive()
+        f.debug_struct("Trial")
+            .field("heads", &self.heads)
+            .field("width", &self.width)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,9 +174,22 @@ pub fn check<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
     let long = Case::causal(300);
     let lengths = vec![300, 170];
     for case in [
-        Case { name: "no mask", mask: Mask::none(), queries: 170, ..long.clone() },
-        Case { name: "key lengths", mask: Mask::none().with_key_lengths(lengths.clone()), ..long.clone() },
-        Case { name: "causality and key lengths", mask: Mask::causal().with_key_lengths(lengths), ..long.clone() },
+        Case {
+            name: "no mask",
+            mask: Mask::none(),
+            queries: 170,
+            ..long.clone()
+        },
+        Case {
+            name: "key lengths",
+            mask: Mask::none().with_key_lengths(lengths.clone()),
+            ..long.clone()
+        },
+        Case {
+            name: "causality and key lengths",
+            mask: Mask::causal().with_key_lengths(lengths),
+            ..long.clone()
+        },
         long,
     ] {
         check_forms(trial, &case).map_err(|failure| failure.under(case.name))?;
@@ -157,12 +198,23 @@ pub fn check<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
     let window = Mask::causal().with_window(5, 0)?;
     let rule = Mask::causal().with_pairs(|i, j| (i - j) % 3 == 0 || j == 0);
     for case in [
-        Case { name: "a causal window", mask: window, ..long.clone() },
-        Case { name: "a function of positions", mask: rule, ..long.clone() },
+        Case {
+            name: "a causal window",
+            mask: window,
+            ..long.clone()
+        },
+        Case {
+            name: "a function of positions",
+            mask: rule,
+            ..long.clone()
+        },
         long,
     ] {
         for form in [Form::Automatic, Form::LinearTime] {
-            let settings = Settings { form, ..trial.make(&case.mask) };
+            let settings = Settings {
+                form,
+                ..trial.make(&case.mask)
+            };
             let place = format!("{} and {form:?}", case.name);
             check_decoding(trial, &case, settings).map_err(|failure| failure.under(&place))?;
         }
@@ -181,7 +233,11 @@ pub fn agree(double: &Trial<f64>, single: &Trial<f32>) -> Result<(), Failure> {
         let compared = || {
             if accepts(&settings, &arrays)? {
                 let got = run(&settings, &arrays, single.learns())?.map(f64::from);
-                let want = run(&double.make(&case.mask), &arrays.map(f64::from), double.learns())?;
+                let want = run(
+                    &double.make(&case.mask),
+                    &arrays.map(f64::from),
+                    double.learns(),
+                )?;
                 got.compare(property, &want, Some(Tolerance::gradients::<f32>()))?;
             }
             Ok(())
@@ -194,17 +250,32 @@ pub fn agree(double: &Trial<f64>, single: &Trial<f32>) -> Result<(), Failure> {
 fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
     let (settings, arrays) = (trial.make(&case.mask), trial.arrays(case, trial.heads));
     if !accepts(&settings, &arrays)? {
-        return if case.is_must { Err(Failure::new("causality is accepted", "it", "refused", "accepted")) } else { Ok(()) };
+        return if case.is_must {
+            Err(Failure::new(
+                "causality is accepted",
+                "it",
+                "refused",
+                "accepted",
+            ))
+        } else {
+            Ok(())
+        };
     }
     for form in [settings.form, Form::LinearTime] {
-        let settings = Settings { form, ..settings.clone() };
+        let settings = Settings {
+            form,
+            ..settings.clone()
+        };
         if accepts(&settings, &arrays)? {
             check_hidden(case, &settings, &arrays)?;
             check_rows(trial, case, &settings, &arrays)?;
         }
     }
     let make = |learnt: &[T]| (trial.settings)(&case.mask, learnt);
-    let dropped = |learnt: &[T]| Settings { dropout: Some(dropout()), ..make(learnt) };
+    let dropped = |learnt: &[T]| Settings {
+        dropout: Some(dropout()),
+        ..make(learnt)
+    };
     if trial.is_smooth {
         check_gradients(&arrays, &trial.learnt, &make)?;
         if accepts(&dropped(&trial.learnt), &arrays)? {
@@ -222,7 +293,11 @@ fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
         }
     }
     check_memory(&settings, &arrays)?;
-    if trial.heads > 1 { check_shared_heads(trial, case, &settings) } else { Ok(()) }
+    if trial.heads > 1 {
+        check_shared_heads(trial, case, &settings)
+    } else {
+        Ok(())
+    }
 }
 
 /// A mask and the sizes of the sequences that it is tried on.
@@ -240,14 +315,27 @@ struct Case {
 impl Case {
     fn causal(length: usize) -> Self {
         let (name, mask) = ("causality", Mask::causal());
-        Self { name, mask, batch: 2, queries: length, keys: length, is_must: true }
+        Self {
+            name,
+            mask,
+            batch: 2,
+            queries: length,
+            keys: length,
+            is_must: true,
+        }
     }
 
     /// Whether a query of a head sees a key.
-    fn sees<T: Real>(&self, settings: &Settings<T>, [b, m, i, j]: [usize; 4], heads: usize) -> bool {
+    fn sees<T: Real>(
+        &self,
+        settings: &Settings<T>,
+        [b, m, i, j]: [usize; 4],
+        heads: usize,
+    ) -> bool {
         let sizes = [self.queries, self.keys];
         // A scan has no output at positions that are padding.
-        let counts = !matches!(settings.kernel, Kernel::Scan(_)) || i < self.mask.key_limit(b, self.keys);
+        let counts =
+            !matches!(settings.kernel, Kernel::Scan(_)) || i < self.mask.key_limit(b, self.keys);
         let by_bias = |bias: &Bias<T>| bias.at([b, m, i, j], heads, sizes) != T::neg_infinity();
         counts && self.mask.keeps([b, m, i, j], sizes) && settings.bias.as_ref().is_none_or(by_bias)
     }
@@ -264,22 +352,61 @@ fn cases(heads: usize, is_scan: bool) -> Vec<Case> {
     let window = |mask: Mask, left, right| mask.with_window(left, right).expect("not empty");
     let all = [
         ("no mask", Mask::none()),
-        ("key lengths", Mask::none().with_key_lengths(vec![keys - 3, 0])),
-        ("causality and key lengths", Mask::causal().with_key_lengths(vec![keys, keys - 3])),
-        ("a window", window(Mask::none().with_key_lengths(vec![3, keys]), 1, 1)),
+        (
+            "key lengths",
+            Mask::none().with_key_lengths(vec![keys - 3, 0]),
+        ),
+        (
+            "causality and key lengths",
+            Mask::causal().with_key_lengths(vec![keys, keys - 3]),
+        ),
+        (
+            "a window",
+            window(Mask::none().with_key_lengths(vec![3, keys]), 1, 1),
+        ),
         ("a causal window", window(Mask::none(), 2, 0)),
         ("a prefix", Mask::none().with_causality_after(2)),
-        ("causal blocks", Mask::none().with_causal_blocks(3).expect("not empty")),
+        (
+            "causal blocks",
+            Mask::none().with_causal_blocks(3).expect("not empty"),
+        ),
         ("matrices", Mask::none().with_matrices(matrices.view())),
-        ("a function of positions", Mask::none().with_pairs(|i, j| i != 4 && (i - j).rem_euclid(3) != 1 && j != 0)),
-        ("blocks", Mask::none().with_blocks(2, blocks.view()).expect("not empty")),
+        (
+            "a function of positions",
+            Mask::none().with_pairs(|i, j| i != 4 && (i - j).rem_euclid(3) != 1 && j != 0),
+        ),
+        (
+            "blocks",
+            Mask::none()
+                .with_blocks(2, blocks.view())
+                .expect("not empty"),
+        ),
     ];
-    let of = |(name, mask)| Case { name, mask, queries, is_must: false, ..Case::causal(keys) };
-    let mut cases: Vec<Case> = all.map(of).into_iter().chain([Case::causal(keys)]).collect();
+    let of = |(name, mask)| Case {
+        name,
+        mask,
+        queries,
+        is_must: false,
+        ..Case::causal(keys)
+    };
+    let mut cases: Vec<Case> = all
+        .map(of)
+        .into_iter()
+        .chain([Case::causal(keys)])
+        .collect();
     let packed = Mask::causal().with_packed(&[3, 0, 4]);
-    cases.push(Case { batch: 1, queries: keys, ..of(("packed sequences", packed)) });
+    cases.push(Case {
+        batch: 1,
+        queries: keys,
+        ..of(("packed sequences", packed))
+    });
     if !is_scan {
-        cases.push(Case { name: "causality with more queries than keys", queries: 7, keys: 5, ..Case::causal(1) });
+        cases.push(Case {
+            name: "causality with more queries than keys",
+            queries: 7,
+            keys: 5,
+            ..Case::causal(1)
+        });
     }
     cases
 }
@@ -307,7 +434,13 @@ impl<T: Real> Arrays<T> {
 struct Results<T>([Array4<T>; 4], Vec<T>);
 
 /// The names of the parts of results.
-const PARTS: [&str; 5] = ["output", "gradient along q", "gradient along k", "gradient along v", "learnt gradient"];
+const PARTS: [&str; 5] = [
+    "output",
+    "gradient along q",
+    "gradient along k",
+    "gradient along v",
+    "learnt gradient",
+];
 
 impl<T: Real> Results<T> {
     fn parts(&self) -> impl Iterator<Item = (&'static str, Vec<T>)> {
@@ -316,11 +449,19 @@ impl<T: Real> Results<T> {
     }
 
     fn map<U>(&self, f: impl Fn(T) -> U + Copy) -> Results<U> {
-        Results(self.0.each_ref().map(|x| x.mapv(f)), self.1.iter().map(|&x| f(x)).collect())
+        Results(
+            self.0.each_ref().map(|x| x.mapv(f)),
+            self.1.iter().map(|&x| f(x)).collect(),
+        )
     }
 
     /// Compares results within a tolerance, or to the bit, apart from the signs of zeros.
-    fn compare(&self, property: &'static str, want: &Self, tolerance: Option<Tolerance>) -> Result<(), Failure> {
+    fn compare(
+        &self,
+        property: &'static str,
+        want: &Self,
+        tolerance: Option<Tolerance>,
+    ) -> Result<(), Failure> {
         for ((name, got), (_, want)) in self.parts().zip(want.parts()) {
             compare(property, name, (&got, &want), tolerance)?;
         }
@@ -337,7 +478,12 @@ fn compare<T: Real>(
     let bound = tolerance.map(|all| all.bound(want.iter().map(|x| x.as_f64())));
     let agrees = |x: T, y: T| bound.map_or(x == y, |bound| is_near(x.as_f64(), y.as_f64(), bound));
     match got.iter().zip(want).position(|(&x, &y)| !agrees(x, y)) {
-        Some(n) => Err(Failure::new(property, format!("number {n} of the {name}"), got[n], want[n])),
+        Some(n) => Err(Failure::new(
+            property,
+            format!("number {n} of the {name}"),
+            got[n],
+            want[n],
+        )),
         None => Ok(()),
     }
 }
@@ -356,13 +502,28 @@ fn accepts<T: Real>(settings: &Settings<T>, arrays: &Arrays<T>) -> Result<bool, 
     }
 }
 
-fn run<T: Real>(settings: &Settings<T>, arrays: &Arrays<T>, learns: bool) -> Result<Results<T>, Error> {
+fn run<T: Real>(
+    settings: &Settings<T>,
+    arrays: &Arrays<T>,
+    learns: bool,
+) -> Result<Results<T>, Error> {
     let [q, k, v] = arrays.views();
-    let has_numbers = settings.bias.as_ref().is_some_and(|bias| bias.zero_gradients().is_some());
-    let wanted = Wanted { kernel: learns, bias: learns && has_numbers, sink: learns };
+    let has_numbers = settings
+        .bias
+        .as_ref()
+        .is_some_and(|bias| bias.zero_gradients().is_some());
+    let wanted = Wanted {
+        kernel: learns,
+        bias: learns && has_numbers,
+        sink: learns,
+    };
     let (output, saved) = attend(settings, q, k, v)?;
     let all = attend_vjp(settings, &saved, q, k, v, arrays.cotangent.view(), wanted)?;
-    let of_terms = all.bias.into_iter().flatten().chain(all.sink.into_iter().flatten());
+    let of_terms = all
+        .bias
+        .into_iter()
+        .flatten()
+        .chain(all.sink.into_iter().flatten());
     let learnt = all.kernel.into_iter().flatten().chain(of_terms).collect();
     Ok(Results([output.to_owned(), all.q, all.k, all.v], learnt))
 }
@@ -370,24 +531,42 @@ fn run<T: Real>(settings: &Settings<T>, arrays: &Arrays<T>, learns: bool) -> Res
 /// Settings with the learnt numbers of a bias, some of which hide pairs, and of a sink.
 type WithTerms<'a, T> = Box<dyn Fn(&[T]) -> Settings<T> + 'a>;
 
-fn with_terms<'a, T: Real>(trial: &'a Trial<T>, case: &'a Case) -> Option<(Vec<T>, WithTerms<'a, T>)> {
+fn with_terms<'a, T: Real>(
+    trial: &'a Trial<T>,
+    case: &'a Case,
+) -> Option<(Vec<T>, WithTerms<'a, T>)> {
     let plain = trial.make(&case.mask);
     if !matches!(plain.kernel, Kernel::Pairs(_)) || plain.bias.is_some() || plain.sink.is_some() {
         return None;
     }
-    let (own, bias) = (trial.learnt.len(), [1, trial.heads, case.queries, case.keys]);
+    let (own, bias) = (
+        trial.learnt.len(),
+        [1, trial.heads, case.queries, case.keys],
+    );
     let count = bias.iter().product::<usize>();
     let takes_sink = plain.normaliser.takes_sink();
     let drawn: Array1<f64> = random(count + if takes_sink { trial.heads } else { 0 }, "terms");
-    let numbers = trial.learnt.iter().copied().chain(drawn.iter().map(|&x| T::of(x))).collect();
+    let numbers = trial
+        .learnt
+        .iter()
+        .copied()
+        .chain(drawn.iter().map(|&x| T::of(x)))
+        .collect();
     let make = move |numbers: &[T]| {
         let (kernel, terms) = numbers.split_at(own);
         let mut values = Array4::from_shape_vec(bias, terms[..count].to_vec()).expect("one a pair");
         let hides = |i: usize, j: usize| i == 3 || j == 1 || (i + 2 * j).is_multiple_of(5);
-        values.indexed_iter_mut().filter(|((_, _, i, j), _)| hides(*i, *j)).for_each(|(_, x)| *x = T::neg_infinity());
+        values
+            .indexed_iter_mut()
+            .filter(|((_, _, i, j), _)| hides(*i, *j))
+            .for_each(|(_, x)| *x = T::neg_infinity());
         let bias = Some(Bias::fixed(values.view()).expect("finite"));
         let sink = takes_sink.then(|| Arc::new(Array1::from_vec(terms[count..].to_vec())));
-        Settings { bias, sink, ..(trial.settings)(&case.mask, kernel) }
+        Settings {
+            bias,
+            sink,
+            ..(trial.settings)(&case.mask, kernel)
+        }
     };
     Some((numbers, Box::new(make)))
 }
@@ -406,28 +585,43 @@ fn check_gradients<T: Real>(
     let loss = |arrays: &Arrays<T>, learnt: &[T]| {
         let [q, k, v] = arrays.views();
         let output = attend(&make(learnt), q, k, v).map(|(output, _)| output);
-        output.map_or(f64::NAN, |output| (&output * &arrays.cotangent).sum().as_f64())
+        output.map_or(f64::NAN, |output| {
+            (&output * &arrays.cotangent).sum().as_f64()
+        })
     };
     let results = run(&make(learnt), arrays, !learnt.is_empty())?;
     for (which, (name, got)) in results.parts().enumerate().skip(1) {
         let [q, k, v] = arrays.views().map(|x| x.to_slice().expect("owned"));
         let numbers = [q, k, v, learnt][which - 1];
         if got.len() != numbers.len() {
-            return Err(Failure::new("all numbers have a gradient", format!("the {name}"), got.len(), numbers.len()));
+            return Err(Failure::new(
+                "all numbers have a gradient",
+                format!("the {name}"),
+                got.len(),
+                numbers.len(),
+            ));
         }
-        let largest = got.iter().fold(1e-3, |most: f64, x| most.max(x.as_f64().abs()));
+        let largest = got
+            .iter()
+            .fold(1e-3, |most: f64, x| most.max(x.as_f64().abs()));
         // An odd step meets every column.
         for n in (0..got.len()).step_by(got.len().div_ceil(PROBES) | 1) {
             let (mut moved, mut moved_learnt) = (arrays.clone(), learnt.to_vec());
             let mut loss_at = |x: f64| {
-                let [q, k, v] = [&mut moved.q, &mut moved.k, &mut moved.v].map(|x| x.as_slice_mut().expect("owned"));
+                let [q, k, v] = [&mut moved.q, &mut moved.k, &mut moved.v]
+                    .map(|x| x.as_slice_mut().expect("owned"));
                 [q, k, v, &mut moved_learnt][which - 1][n] = T::of(x);
                 loss(&moved, &moved_learnt)
             };
             let want = finite_difference(&[numbers[n].as_f64()], |x| loss_at(x[0]))[0];
             if !is_near(got[n].as_f64(), want, 1e-6 * largest) {
                 let place = format!("number {n} of the {name}");
-                return Err(Failure::new("gradients are those of finite differences", place, got[n], want));
+                return Err(Failure::new(
+                    "gradients are those of finite differences",
+                    place,
+                    got[n],
+                    want,
+                ));
             }
         }
     }
@@ -446,62 +640,114 @@ fn check_weights<T: Real>(
     sums_to_one: bool,
 ) -> Result<(), Failure> {
     let [q, k, v] = arrays.views();
-    let (all, heads, tolerance) = (weights(settings, q, k)?, q.dim().1, Tolerance::outputs::<T>());
+    let (all, heads, tolerance) = (
+        weights(settings, q, k)?,
+        q.dim().1,
+        Tolerance::outputs::<T>(),
+    );
     for (b, m, i) in ndarray::indices((case.batch, heads, case.queries)) {
         let sees = (0..case.keys).any(|j| case.sees(settings, [b, m, i, j], heads));
-        let (sum, want) = (all.slice(s![b, m, i, ..]).sum(), T::of(f64::from(u8::from(sees))));
+        let (sum, want) = (
+            all.slice(s![b, m, i, ..]).sum(),
+            T::of(f64::from(u8::from(sees))),
+        );
         if sums_to_one || !sees {
             let name = format!("sums of row {i}, head {m} and example {b}");
-            compare("weights of visible keys sum to one", &name, (&[sum], &[want]), Some(tolerance))?;
+            compare(
+                "weights of visible keys sum to one",
+                &name,
+                (&[sum], &[want]),
+                Some(tolerance),
+            )?;
         }
     }
     for dropout in [settings.dropout, Some(dropout())] {
-        let settings = Settings { dropout, ..settings.clone() };
+        let settings = Settings {
+            dropout,
+            ..settings.clone()
+        };
         let (mut got, mut want) = (Vec::new(), Vec::new());
         if accepts(&settings, arrays)? {
             got.extend(attend(&settings, q, k, v)?.0);
             let factor = |n| dropout.map_or(T::one(), |dropout| dropout.factor(n));
             let mut dropped = all.clone();
-            dropped.iter_mut().zip(0..).for_each(|(x, n)| *x *= factor(n));
+            dropped
+                .iter_mut()
+                .zip(0..)
+                .for_each(|(x, n)| *x *= factor(n));
             for (b, m) in ndarray::indices((case.batch, heads)) {
-                want.extend(dropped.slice(s![b, m, .., ..]).dot(&v.slice(s![b, m, .., ..])));
+                want.extend(
+                    dropped
+                        .slice(s![b, m, .., ..])
+                        .dot(&v.slice(s![b, m, .., ..])),
+                );
             }
         }
-        compare("the output is the sum of the weighted values", "output", (&got, &want), Some(tolerance))?;
+        compare(
+            "the output is the sum of the weighted values",
+            "output",
+            (&got, &want),
+            Some(tolerance),
+        )?;
     }
     Ok(())
 }
 
 /// Checks that whatever no query sees changes no bit.
-fn check_hidden<T: Real>(case: &Case, settings: &Settings<T>, arrays: &Arrays<T>) -> Result<(), Failure> {
+fn check_hidden<T: Real>(
+    case: &Case,
+    settings: &Settings<T>,
+    arrays: &Arrays<T>,
+) -> Result<(), Failure> {
     let (heads, queries, keys) = (arrays.q.dim().1, case.queries, case.keys);
     let clean = run(settings, arrays, true)?;
     let most = T::max_value();
-    for wrong in [T::nan(), T::infinity(), -T::infinity(), most, -most, most.sqrt(), most.sqrt().sqrt()] {
+    for wrong in [
+        T::nan(),
+        T::infinity(),
+        -T::infinity(),
+        most,
+        -most,
+        most.sqrt(),
+        most.sqrt().sqrt(),
+    ] {
         let mut arrays = arrays.clone();
         for (b, m) in ndarray::indices((case.batch, heads)) {
             let sees = |i, j| case.sees(settings, [b, m, i, j], heads);
             for i in (0..queries).filter(|&i| !(0..keys).any(|j| sees(i, j))) {
-                [&mut arrays.q, &mut arrays.cotangent].into_iter().for_each(|x| x.slice_mut(s![b, m, i, ..]).fill(wrong));
+                [&mut arrays.q, &mut arrays.cotangent]
+                    .into_iter()
+                    .for_each(|x| x.slice_mut(s![b, m, i, ..]).fill(wrong));
             }
             for j in (0..keys).filter(|&j| !(0..queries).any(|i| sees(i, j))) {
-                [&mut arrays.k, &mut arrays.v].into_iter().for_each(|x| x.slice_mut(s![b, m, j, ..]).fill(wrong));
+                [&mut arrays.k, &mut arrays.v]
+                    .into_iter()
+                    .for_each(|x| x.slice_mut(s![b, m, j, ..]).fill(wrong));
             }
         }
         let property = "whatever no query sees changes nothing";
-        run(settings, &arrays, true)?.compare(property, &clean, None).map_err(|failure| failure.under(&wrong.to_string()))?;
+        run(settings, &arrays, true)?
+            .compare(property, &clean, None)
+            .map_err(|failure| failure.under(&wrong.to_string()))?;
     }
     Ok(())
 }
 
 /// Checks that whatever a row does not see changes no bit of it.
-fn check_rows<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>, arrays: &Arrays<T>) -> Result<(), Failure> {
+fn check_rows<T: Real>(
+    trial: &Trial<T>,
+    case: &Case,
+    settings: &Settings<T>,
+    arrays: &Arrays<T>,
+) -> Result<(), Failure> {
     let clean = run(settings, arrays, true)?;
     let redrawn: Array4<f64> = random(arrays.k.raw_dim(), "other keys");
     for (m, i) in ndarray::indices((trial.heads, case.queries)) {
         let mut arrays = arrays.clone();
         for j in (0..case.keys).filter(|&j| !case.sees(settings, [0, m, i, j], trial.heads)) {
-            let key = redrawn.slice(s![0, m, j, ..]).mapv(|x| T::of(x * trial.size));
+            let key = redrawn
+                .slice(s![0, m, j, ..])
+                .mapv(|x| T::of(x * trial.size));
             arrays.k.slice_mut(s![0, m, j, ..]).assign(&key);
             arrays.v.slice_mut(s![0, m, j, ..]).fill(T::of(3.0));
         }
@@ -510,7 +756,12 @@ fn check_rows<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>, ar
         for (n, part) in PARTS.into_iter().enumerate().take(2) {
             let [got, want] = [&got, &clean].map(|all| all.0[n].slice(s![0, m, i, ..]).to_vec());
             let name = format!("{part} in row {i} of head {m}");
-            compare("whatever a row does not see does not change it", &name, (&got, &want), None)?;
+            compare(
+                "whatever a row does not see does not change it",
+                &name,
+                (&got, &want),
+                None,
+            )?;
         }
     }
     Ok(())
@@ -521,29 +772,50 @@ fn check_memory<T: Real>(settings: &Settings<T>, arrays: &Arrays<T>) -> Result<(
     let ([q, k, v], workspace) = (arrays.views(), Workspace::new());
     let mut again = Array4::from_elem(arrays.cotangent.raw_dim(), T::nan());
     attend_into(settings, q, k, v, &workspace, again.view_mut())?;
-    let [got, want] = [again, attend(settings, q, k, v)?.0.to_owned()].map(|all| all.into_iter().collect::<Vec<_>>());
+    let [got, want] = [again, attend(settings, q, k, v)?.0.to_owned()]
+        .map(|all| all.into_iter().collect::<Vec<_>>());
     compare("memory may be used again", "output", (&got, &want), None)
 }
 
 /// Checks that heads of queries may share keys and values.
-fn check_shared_heads<T: Real>(trial: &Trial<T>, case: &Case, settings: &Settings<T>) -> Result<(), Failure> {
+fn check_shared_heads<T: Real>(
+    trial: &Trial<T>,
+    case: &Case,
+    settings: &Settings<T>,
+) -> Result<(), Failure> {
     let shared = trial.arrays(case, 1);
     let repeat = |x: &Array4<T>| {
         let (batch, _, time, width) = x.dim();
-        x.broadcast((batch, trial.heads, time, width)).expect("one head").to_owned()
+        x.broadcast((batch, trial.heads, time, width))
+            .expect("one head")
+            .to_owned()
     };
-    let repeated = Arrays { k: repeat(&shared.k), v: repeat(&shared.v), ..shared.clone() };
+    let repeated = Arrays {
+        k: repeat(&shared.k),
+        v: repeat(&shared.v),
+        ..shared.clone()
+    };
     let Results([output, q, k, v], learnt) = run(settings, &repeated, trial.learns())?;
     let [k, v] = [k, v].map(|x| x.sum_axis(Axis(1)).insert_axis(Axis(1)));
     let want = Results([output, q, k, v], learnt);
     let got = run(settings, &shared, trial.learns())?;
-    got.compare("shared heads are repeated ones", &want, Some(Tolerance::gradients::<T>()))
+    got.compare(
+        "shared heads are repeated ones",
+        &want,
+        Some(Tolerance::gradients::<T>()),
+    )
 }
 
 /// Checks that all forms and blocks give the same numbers, over several blocks.
 fn check_forms<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
-    let of = |form| Settings { form, ..trial.make(&case.mask) };
-    let small = Form::Blocked(Blocks { queries: 7, keys: 64 });
+    let of = |form| Settings {
+        form,
+        ..trial.make(&case.mask)
+    };
+    let small = Form::Blocked(Blocks {
+        queries: 7,
+        keys: 64,
+    });
     if trial.is_scan() {
         return Ok(());
     }
@@ -560,7 +832,11 @@ fn check_forms<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
 }
 
 /// Checks that decoding is attending, whatever the cuts.
-fn check_decoding<T: Real>(trial: &Trial<T>, case: &Case, settings: Settings<T>) -> Result<(), Failure> {
+fn check_decoding<T: Real>(
+    trial: &Trial<T>,
+    case: &Case,
+    settings: Settings<T>,
+) -> Result<(), Failure> {
     let arrays = trial.arrays(case, trial.heads);
     if settings.check_decoding().is_err() || !accepts(&settings, &arrays)? {
         return Ok(());
@@ -569,20 +845,38 @@ fn check_decoding<T: Real>(trial: &Trial<T>, case: &Case, settings: Settings<T>)
     let length = case.keys;
     let near = |got: &Array4<T>, want: ArrayView4<T>, place: &str| {
         let [got, want] = [got.view(), want].map(|x| x.iter().copied().collect::<Vec<_>>());
-        compare("decoding is attending", place, (&got, &want), Some(Tolerance::gradients::<T>()))
+        compare(
+            "decoding is attending",
+            place,
+            (&got, &want),
+            Some(Tolerance::gradients::<T>()),
+        )
     };
     let (whole, _) = attend(&settings, q, k, v)?;
     let step = |decoder: &mut Decoder<T>, from: usize, to: usize, order: [usize; 2]| {
         let of = |x: ArrayView4<T>| x.slice(s![.., .., from..to, ..]).select(Axis(0), &order);
         let [q, k, v] = [q, k, v].map(of);
         let got = decoder.step(q.view(), k.view(), v.view())?;
-        near(&got, of(whole.view()).view(), &format!("positions {from}..{to}"))
+        near(
+            &got,
+            of(whole.view()).view(),
+            &format!("positions {from}..{to}"),
+        )
     };
-    let size = DecoderSize { batch: 2, heads: trial.heads, width: trial.width, value_width: trial.value_width };
+    let size = DecoderSize {
+        batch: 2,
+        heads: trial.heads,
+        width: trial.width,
+        value_width: trial.value_width,
+    };
     let straight = [0, 1];
-    for cuts in [(0..=length).collect::<Vec<_>>(), vec![0, 3, 4, 40, length - 3, length]] {
+    for cuts in [
+        (0..=length).collect::<Vec<_>>(),
+        vec![0, 3, 4, 40, length - 3, length],
+    ] {
         let mut decoder = Decoder::new(&settings, size)?;
-        cuts.windows(2).try_for_each(|cut| step(&mut decoder, cut[0], cut[1], straight))?;
+        cuts.windows(2)
+            .try_for_each(|cut| step(&mut decoder, cut[0], cut[1], straight))?;
         if decoder.truncate(length - 2).is_ok() {
             step(&mut decoder, length - 2, length, straight)?;
         }
@@ -595,7 +889,15 @@ fn check_decoding<T: Real>(trial: &Trial<T>, case: &Case, settings: Settings<T>)
     memory.push(k, v)?;
     let last = s![.., .., length - 9.., ..];
     if let Ok(got) = memory.attend(q.slice(last)) {
-        let (want, _) = attend(&Settings { mask: Mask::none(), ..settings }, q, k, v)?;
+        let (want, _) = attend(
+            &Settings {
+                mask: Mask::none(),
+                ..settings
+            },
+            q,
+            k,
+            v,
+        )?;
         near(&got, want.slice(last), "attention after all positions")?;
     }
     Ok(())

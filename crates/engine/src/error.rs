@@ -74,7 +74,9 @@ pub enum Error {
         query: usize,
     },
     /// A slope of the score, of a feature map or of a scan is not finite.
-    #[error("the gradient along {array} is not finite in head {head} of example {example}: a slope is NaN or infinite")]
+    #[error(
+        "the gradient along {array} is not finite in head {head} of example {example}: a slope is NaN or infinite"
+    )]
     Slope {
         /// The array along which the gradient goes.
         array: &'static str,
@@ -110,7 +112,9 @@ pub enum Error {
         column: usize,
     },
     /// The normaliser takes scores of the other kind.
-    #[error("the normaliser {normaliser} takes {expected:?} scores, and the kernel gives {got:?} scores")]
+    #[error(
+        "the normaliser {normaliser} takes {expected:?} scores, and the kernel gives {got:?} scores"
+    )]
     Kind {
         /// The normaliser.
         normaliser: String,

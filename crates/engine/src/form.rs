@@ -91,7 +91,9 @@ impl<T: Real> Settings<T> {
             Form::Blocked(blocks) => blocks.checked().map(Form::Blocked),
             Form::LinearTime => self.linear_form(widths[0]).map(|_| Form::LinearTime),
             Form::Automatic => Ok(match self.linear_form(widths[0]) {
-                Ok(LinearForm::Squared { floor, .. }) if floor < LOWEST_AUTOMATIC_FLOOR => Form::Pairwise,
+                Ok(LinearForm::Squared { floor, .. }) if floor < LOWEST_AUTOMATIC_FLOOR => {
+                    Form::Pairwise
+                }
                 Ok(kernel) if self.gain(kernel, queries, keys, widths[1]) > 1.0 => Form::LinearTime,
                 _ => Form::Pairwise,
             }),
@@ -108,7 +110,9 @@ impl<T: Real> Settings<T> {
             asked => asked,
         };
         match (form, self.linear_form(1)) {
-            (Form::Automatic, Ok(LinearForm::Features { .. } | LinearForm::Scan)) => Form::LinearTime,
+            (Form::Automatic, Ok(LinearForm::Features { .. } | LinearForm::Scan)) => {
+                Form::LinearTime
+            }
             _ => form,
         }
     }
@@ -118,7 +122,9 @@ impl<T: Real> Settings<T> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
         let kernel = match &self.kernel {
             Kernel::Scan(_) => return Ok(LinearForm::Scan),
-            Kernel::Features(map) => LinearForm::Features { features: map.features() },
+            Kernel::Features(map) => LinearForm::Features {
+                features: map.features(),
+            },
             Kernel::Pairs(kernel) => match kernel.square() {
                 Some(square) => LinearForm::Squared {
                     operand: kernel.operand_width(width),

@@ -18,7 +18,8 @@ struct Instances<T: Real> {
     decode: Decode<T>,
 }
 
-type Attend<T> = fn(&Settings<T>, Input<T>, Input<T>, Input<T>) -> Result<(Output<T>, Saved<T>), Error>;
+type Attend<T> =
+    fn(&Settings<T>, Input<T>, Input<T>, Input<T>) -> Result<(Output<T>, Saved<T>), Error>;
 type AttendVjp<T> = fn(
     &Settings<T>,
     &Saved<T>,
@@ -28,7 +29,8 @@ type AttendVjp<T> = fn(
     Input<T>,
     Wanted,
 ) -> Result<Gradients<T>, Error>;
-type Decode<T> = fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, ArrayViewMut4<T>) -> Result<(), Error>;
+type Decode<T> =
+    fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, ArrayViewMut4<T>) -> Result<(), Error>;
 
 impl<T: Real> Instances<T> {
     const ALL: Self = Self {

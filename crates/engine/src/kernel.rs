@@ -174,7 +174,12 @@ impl<T: Real> PairKernel<T> for DotProduct {
             return Ok(());
         };
         let holds = (1e-30..=1e30).contains(&scale);
-        Ok(bochner_numerics::argument::in_range(holds, "scale", scale, "from 1e-30 to 1e30")?)
+        Ok(bochner_numerics::argument::in_range(
+            holds,
+            "scale",
+            scale,
+            "from 1e-30 to 1e30",
+        )?)
     }
 
     fn scores_are_raw(&self) -> bool {

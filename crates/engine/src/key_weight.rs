@@ -1,9 +1,9 @@
 //! Weights of keys, beside their scores.
 
 use crate::Error;
+use crate::kernel::HeadRows;
 use bochner_numerics::Real;
 use std::fmt::Debug;
-use crate::kernel::HeadRows;
 
 /// A log-weight $u_j$ of each key: every weight $a_{ij}$ is multiplied by $e^{u_j}$.
 ///

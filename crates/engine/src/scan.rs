@@ -137,7 +137,9 @@ struct Head<'a, T: Real> {
 
 impl<'a, T: Real> Head<'a, T> {
     fn new(scan: &'a dyn Scan<T>, at: HeadAt<'a, T>) -> Result<Self, Error> {
-        let Shape { width, value_width, .. } = at.call.shape;
+        let Shape {
+            width, value_width, ..
+        } = at.call.shape;
         let Shape { queries, keys, .. } = at.call.shape;
         if queries != keys {
             return Err(Error::Unsupported {
@@ -146,20 +148,39 @@ impl<'a, T: Real> Head<'a, T> {
             });
         }
         let [q, k, v] = at.sequence()?;
-        Ok(Self { scan, at, q, k, v, size: scan.state(width, value_width) })
+        Ok(Self {
+            scan,
+            at,
+            q,
+            k,
+            v,
+            size: scan.state(width, value_width),
+        })
     }
 
     fn position(&self, t: usize) -> Position<'a, T> {
-        Position { head: self.at.head(), q: self.q.row(t), k: self.k.row(t), v: self.v.row(t) }
+        Position {
+            head: self.at.head(),
+            q: self.q.row(t),
+            k: self.k.row(t),
+            v: self.v.row(t),
+        }
     }
 
     /// The chunks of each packed sequence, in order.
     fn chunks(&self) -> Vec<Range<usize>> {
         let (mask, kept) = (&self.at.call.settings.mask, self.at.kept());
-        let ends: Vec<_> = mask.packed_ends().unwrap_or(&[kept]).iter().map(|&end| end.min(kept)).collect();
+        let ends: Vec<_> = mask
+            .packed_ends()
+            .unwrap_or(&[kept])
+            .iter()
+            .map(|&end| end.min(kept))
+            .collect();
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let sequences = starts.zip(ends.iter().copied());
-        sequences.flat_map(|(start, end)| crate::call::blocks(start..end, CHUNK)).collect()
+        sequences
+            .flat_map(|(start, end)| crate::call::blocks(start..end, CHUNK))
+            .collect()
     }
 
     fn starts_at(&self, t: usize) -> bool {
@@ -178,8 +199,13 @@ impl<'a, T: Real> Head<'a, T> {
             }
             saved.extend_from_slice(&state);
             for t in chunk {
-                step(self.scan, self.position(t), &mut state, &mut output[t * width..][..width])
-                    .map_err(|column| self.at.scan_error(t, column))?;
+                step(
+                    self.scan,
+                    self.position(t),
+                    &mut state,
+                    &mut output[t * width..][..width],
+                )
+                .map_err(|column| self.at.scan_error(t, column))?;
             }
         }
         Ok(saved)
@@ -187,7 +213,9 @@ impl<'a, T: Real> Head<'a, T> {
 
     /// Writes the gradients along all positions; returns those along the parameters.
     fn pull(&self, saved: &[T], cotangent: Mat<T>, [dq, dk, dv]: [&mut [T]; 3]) -> Vec<T> {
-        let Shape { width, value_width, .. } = self.at.call.shape;
+        let Shape {
+            width, value_width, ..
+        } = self.at.call.shape;
         let mut parameters = vec![T::zero(); self.scan.parameters()];
         let (mut along, mut out) = (vec![T::zero(); self.size], vec![T::zero(); value_width]);
         for (n, chunk) in self.chunks().into_iter().enumerate().rev() {
@@ -205,10 +233,17 @@ impl<'a, T: Real> Head<'a, T> {
                     v: &mut dv[t * value_width..][..value_width],
                     parameters: &mut parameters,
                 };
-                self.scan.pull(self.position(t), before, cotangent.row(t), &mut along, gradients);
+                self.scan.pull(
+                    self.position(t),
+                    before,
+                    cotangent.row(t),
+                    &mut along,
+                    gradients,
+                );
             }
             if self.starts_at(chunk.start) {
-                self.scan.pull_start(self.at.head(), &along, &mut parameters);
+                self.scan
+                    .pull_start(self.at.head(), &along, &mut parameters);
                 along.fill(T::zero());
             }
         }
@@ -237,8 +272,12 @@ pub(crate) fn attend<T: Real>(
     output: Unwritten<T>,
 ) -> Result<ScanState<T>, Error> {
     let size = call.shape.queries * call.shape.value_width;
-    let heads = parallel::map_chunks(output.zeros(), size, |h, output| Head::new(scan, call.at(h))?.attend(output));
-    Ok(ScanState { heads: heads.into_iter().collect::<Result<_, _>>()? })
+    let heads = parallel::map_chunks(output.zeros(), size, |h, output| {
+        Head::new(scan, call.at(h))?.attend(output)
+    });
+    Ok(ScanState {
+        heads: heads.into_iter().collect::<Result<_, _>>()?,
+    })
 }
 
 pub(crate) fn pull_back<T: Real>(
@@ -248,14 +287,23 @@ pub(crate) fn pull_back<T: Real>(
     given: [ArrayView4<T>; 2],
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
-    over_heads(call, given, [1, scan.parameters()], wanted, |at, [_, cotangent], out| {
-        // Positions that are padding have no output.
-        let cotangent = cotangent.row_range(0..at.kept());
-        let of_cotangent = at.admit_cotangent(cotangent)?;
-        let cotangent = crate::call::copy_or(&of_cotangent, cotangent);
-        let parameters = Head::new(scan, at)?.pull(&state.heads[at.h], cotangent, out);
-        Ok(Along { parameters, ..Along::default() })
-    })
+    over_heads(
+        call,
+        given,
+        [1, scan.parameters()],
+        wanted,
+        |at, [_, cotangent], out| {
+            // Positions that are padding have no output.
+            let cotangent = cotangent.row_range(0..at.kept());
+            let of_cotangent = at.admit_cotangent(cotangent)?;
+            let cotangent = crate::call::copy_or(&of_cotangent, cotangent);
+            let parameters = Head::new(scan, at)?.pull(&state.heads[at.h], cotangent, out);
+            Ok(Along {
+                parameters,
+                ..Along::default()
+            })
+        },
+    )
 }
 
 /// Takes the next positions of a head; with an output, writes theirs.
@@ -266,17 +314,31 @@ pub(crate) fn decode<T: Real>(
     (state, length): (&mut Vec<T>, &mut usize),
     mut output: Option<&mut [T]>,
 ) -> Result<(), Error> {
-    let Shape { width, value_width, .. } = at.call.shape;
+    let Shape {
+        width, value_width, ..
+    } = at.call.shape;
     if state.is_empty() {
         state.resize(scan.state(width, value_width), T::zero());
         scan.start(at.head(), state);
     }
     let mut room = vec![T::zero(); value_width];
     for t in 0..inputs.k.shape().0 {
-        let out = output.as_deref_mut().map(|output| &mut output[t * value_width..][..value_width]);
-        let q = if inputs.q.shape().0 > t { inputs.q.row(t) } else { inputs.k.row(t) };
-        let position = Position { head: at.head(), q, k: inputs.k.row(t), v: inputs.v.row(t) };
-        step(scan, position, state, out.unwrap_or(&mut room)).map_err(|column| at.scan_error(t, column))?;
+        let out = output
+            .as_deref_mut()
+            .map(|output| &mut output[t * value_width..][..value_width]);
+        let q = if inputs.q.shape().0 > t {
+            inputs.q.row(t)
+        } else {
+            inputs.k.row(t)
+        };
+        let position = Position {
+            head: at.head(),
+            q,
+            k: inputs.k.row(t),
+            v: inputs.v.row(t),
+        };
+        step(scan, position, state, out.unwrap_or(&mut room))
+            .map_err(|column| at.scan_error(t, column))?;
         *length += 1;
     }
     Ok(())

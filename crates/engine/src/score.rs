@@ -141,10 +141,19 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
     fn check(&self, shape: &Shape) -> Result<(), Error> {
         let count = self.score.parameters();
         let allowed = "at most 8 numbers a head";
-        argument::in_range(count <= MOST_PARAMETERS, "parameters of the score", count as f64, allowed)?;
+        argument::in_range(
+            count <= MOST_PARAMETERS,
+            "parameters of the score",
+            count as f64,
+            allowed,
+        )?;
         if count > 0 || !self.parameters.is_empty() {
             let expected = [shape.heads, count];
-            argument::shape("parameters of the score", &expected, self.parameters.shape())?;
+            argument::shape(
+                "parameters of the score",
+                &expected,
+                self.parameters.shape(),
+            )?;
             argument::finite("parameters of the score", &expected, self.parameters.iter())?;
         }
         self.score.check(shape)
@@ -156,12 +165,23 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
 
     fn scores(&self, tile: &Tile<T>, raw: &mut [T]) {
         let parameters = &self.parameters_of(tile.head);
-        instructions::run(Scores { score: &self.score, parameters, tile, raw });
+        instructions::run(Scores {
+            score: &self.score,
+            parameters,
+            tile,
+            raw,
+        });
     }
 
     fn slopes(&self, tile: &Tile<T>, raw: &mut [T], scores: &mut [T]) {
         let parameters = &self.parameters_of(tile.head);
-        instructions::run(Slopes { score: &self.score, parameters, tile, raw, scores });
+        instructions::run(Slopes {
+            score: &self.score,
+            parameters,
+            tile,
+            raw,
+            scores,
+        });
     }
 
     fn score_parameters(&self) -> usize {
@@ -170,7 +190,14 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
 
     fn parameter_slopes(&self, tile: &Tile<T>, n: usize, raw: &[T], slopes: &mut [T]) {
         let parameters = &self.parameters_of(tile.head);
-        instructions::run(ParameterSlopes { score: &self.score, parameters, n, tile, raw, slopes });
+        instructions::run(ParameterSlopes {
+            score: &self.score,
+            parameters,
+            n,
+            tile,
+            raw,
+            slopes,
+        });
     }
 }
 
@@ -198,8 +225,16 @@ impl<S: Score, T: Real> Task for Scores<'_, S, T> {
         for (row, query) in self.raw.chunks_exact_mut(tile.keys.len()).zip(tile.query..) {
             let query = Value::new(T::of(query as f64));
             for (x, &key) in row.iter_mut().zip(tile.keys) {
-                let pair = Pair { query, key: Value::new(key), head: tile.head, width: tile.width };
-                *x = self.score.score(Value::<T, A>::new(*x), pair, &parameters[..n]).get();
+                let pair = Pair {
+                    query,
+                    key: Value::new(key),
+                    head: tile.head,
+                    width: tile.width,
+                };
+                *x = self
+                    .score
+                    .score(Value::<T, A>::new(*x), pair, &parameters[..n])
+                    .get();
             }
         }
     }
@@ -219,12 +254,20 @@ impl<S: Score, T: Real> Task for Slopes<'_, S, T> {
         let (tile, n) = (self.tile, self.score.parameters());
         let parameters = values::<T, A, _>(self.parameters, Dual::constant);
         let keys = tile.keys.len();
-        let rows = self.raw.chunks_exact_mut(keys).zip(self.scores.chunks_exact_mut(keys));
+        let rows = self
+            .raw
+            .chunks_exact_mut(keys)
+            .zip(self.scores.chunks_exact_mut(keys));
         for ((row, scores), query) in rows.zip(tile.query..) {
             let query = Dual::constant(Value::new(T::of(query as f64)));
             for ((x, score), &key) in row.iter_mut().zip(scores).zip(tile.keys) {
                 let key = Dual::constant(Value::new(key));
-                let pair = Pair { query, key, head: tile.head, width: tile.width };
+                let pair = Pair {
+                    query,
+                    key,
+                    head: tile.head,
+                    width: tile.width,
+                };
                 let raw = Dual::variable(Value::<T, A>::new(*x));
                 let dual = self.score.score(raw, pair, &parameters[..n]);
                 (*score, *x) = (dual.value.get(), dual.slope.get());
@@ -249,12 +292,20 @@ impl<S: Score, T: Real> Task for ParameterSlopes<'_, S, T> {
         let mut parameters = values::<T, A, _>(self.parameters, Dual::constant);
         parameters[self.n] = Dual::variable(parameters[self.n].value);
         let keys = tile.keys.len();
-        let rows = self.raw.chunks_exact(keys).zip(self.slopes.chunks_exact_mut(keys));
+        let rows = self
+            .raw
+            .chunks_exact(keys)
+            .zip(self.slopes.chunks_exact_mut(keys));
         for ((row, slopes), query) in rows.zip(tile.query..) {
             let query = Dual::constant(Value::new(T::of(query as f64)));
             for ((&x, slope), &key) in row.iter().zip(slopes).zip(tile.keys) {
                 let key = Dual::constant(Value::new(key));
-                let pair = Pair { query, key, head: tile.head, width: tile.width };
+                let pair = Pair {
+                    query,
+                    key,
+                    head: tile.head,
+                    width: tile.width,
+                };
                 let raw = Dual::constant(Value::<T, A>::new(x));
                 *slope = self.score.score(raw, pair, &parameters[..n]).slope.get();
             }

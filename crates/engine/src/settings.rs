@@ -125,7 +125,10 @@ impl<T: Real> Settings<T> {
 
     /// Multiplies the weights of keys by factors.
     pub fn with_key_weight(self, weight: impl KeyWeight<T>) -> Self {
-        Self { key_weight: Some(Arc::new(weight)), ..self }
+        Self {
+            key_weight: Some(Arc::new(weight)),
+            ..self
+        }
     }
 
     /// The pairwise kernel, if there is one.
@@ -166,7 +169,11 @@ impl<T: Real> Settings<T> {
         let expected = self.normaliser.kind();
         if got != expected {
             let normaliser = format!("{:?}", self.normaliser);
-            return Err(Error::Kind { normaliser, expected, got });
+            return Err(Error::Kind {
+                normaliser,
+                expected,
+                got,
+            });
         }
         if self.sink.is_some() && !self.normaliser.takes_sink() {
             return Err(Error::Unsupported {

@@ -5,7 +5,7 @@ use super::error::Fault;
 use super::report::{Verdict, Worst};
 use super::tensor::Tensor;
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array, ArrayD, Dimension, ArrayBase, Data};
+use ndarray::{Array, ArrayBase, ArrayD, Data, Dimension};
 use std::collections::BTreeMap;
 
 /// What our code made of the inputs of a case, by name.

@@ -44,4 +44,3 @@ impl Score for Expsin {
         sin * sin * N::of(-2.0 / (pair.width as f64).sqrt())
     }
 }
-

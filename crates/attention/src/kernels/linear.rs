@@ -31,7 +31,12 @@ impl<T: Real> PairKernel<T> for Linear {
         out.copy_from_slice(gradient.data());
         if rows.side == Side::Queries {
             let width = rows.x.shape().1;
-            for (row, out) in rows.x.data().chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+            for (row, out) in rows
+                .x
+                .data()
+                .chunks_exact(width)
+                .zip(out.chunks_exact_mut(width))
+            {
                 let factor = power(row);
                 out.iter_mut().for_each(|x| *x *= factor);
             }
@@ -62,7 +67,9 @@ impl<T: Real> Task for Square<'_, T> {
 
 /// The power of two that brings the largest coordinate of a query near one.
 fn power<T: Real>(query: &[T]) -> T {
-    let largest = query.iter().fold(0.0, |largest: f64, x| largest.max(x.as_f64().abs()));
+    let largest = query
+        .iter()
+        .fold(0.0, |largest: f64, x| largest.max(x.as_f64().abs()));
     let (_, exponent) = libm::frexp(largest);
     T::of(libm::scalbn(1.0, -exponent.clamp(-120, 120)))
 }

@@ -42,18 +42,33 @@ pub fn linear<T: Real>(mask: &Mask) -> Settings<T> {
 /// Backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than half that width. With
 /// a bias or a magnitude scores are not whole, and $\gamma$ follows their sum in `f64`, its rounding errors added.
 pub fn bipolar<T: Real>(threshold: f64, surrogate_width: f64, mask: &Mask) -> Settings<T> {
-    by_shiftmax(bipolar::Bipolar { threshold, window: Some(surrogate_width) }, mask)
+    by_shiftmax(
+        bipolar::Bipolar {
+            threshold,
+            window: Some(surrogate_width),
+        },
+        mask,
+    )
 }
 
 /// Returns [`bipolar`] attention of queries and keys that are ternary already; their gradient is passed through.
 #[cfg(feature = "dfdx")]
 pub(crate) fn spikes<T: Real>(mask: &Mask) -> Settings<T> {
-    by_shiftmax(bipolar::Bipolar { threshold: 0.5, window: None }, mask)
+    by_shiftmax(
+        bipolar::Bipolar {
+            threshold: 0.5,
+            window: None,
+        },
+        mask,
+    )
 }
 
 fn by_shiftmax<T: Real>(kernel: bipolar::Bipolar, mask: &Mask) -> Settings<T> {
     let normaliser = Arc::new(bipolar::ShiftmaxNormaliser);
-    Settings { normaliser, ..Settings::pairs(kernel, mask) }
+    Settings {
+        normaliser,
+        ..Settings::pairs(kernel, mask)
+    }
 }
 
 /// Returns attention by $a_{ij} = f(q_i, k_j)^2 + e$ with a kernel given by its spectral points and a floor e from 0 to

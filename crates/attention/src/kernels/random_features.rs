@@ -39,7 +39,10 @@ impl<T: Real> Frequencies<T> {
         let w = w.as_standard_layout();
         let data = w.as_slice().expect("brought to row-major order");
         let w = Mat::new(data, w.nrows(), w.ncols());
-        Self { rows: Panels::new(w), transposed: Panels::new(w.t()) }
+        Self {
+            rows: Panels::new(w),
+            transposed: Panels::new(w.t()),
+        }
     }
 }
 
@@ -47,8 +50,16 @@ impl<T: Real> RandomFeatures<T> {
     /// Features by frequencies `[M, m, d]`.
     pub(super) fn new(w: ArrayView3<T>, map: RandomFeatureMap, trained: Trained) -> Self {
         let (heads, count, width) = w.dim();
-        let packed = w.axis_iter(Axis(0)).filter(|_| !w.is_empty()).map(Frequencies::new);
-        Self { heads: packed.collect(), shape: [heads, count, width], map, trained }
+        let packed = w
+            .axis_iter(Axis(0))
+            .filter(|_| !w.is_empty())
+            .map(Frequencies::new);
+        Self {
+            heads: packed.collect(),
+            shape: [heads, count, width],
+            map,
+            trained,
+        }
     }
 
     /// $d^{-1/4}$.
@@ -91,45 +102,83 @@ impl<T: Real> FeatureMap<T> for RandomFeatures<T> {
 
     fn map(&self, rows: HeadRows<T>, values: &mut [T], logs: &mut [T]) {
         let (x, (count, width)) = (self.scaled(rows.x), rows.x.shape());
-        let (x, w) = (Mat::new(&x, count, width), &self.heads[rows.head].transposed);
+        let (x, w) = (
+            Mat::new(&x, count, width),
+            &self.heads[rows.head].transposed,
+        );
         match self.map {
             RandomFeatureMap::Relu { epsilon } => {
                 let epsilon = T::of(epsilon);
                 let target = MatMut::new(values, count, self.shape[1]);
                 matmul(T::one(), x, w, T::zero(), target);
-                values.iter_mut().for_each(|u| *u = u.max(T::zero()) + epsilon);
+                values
+                    .iter_mut()
+                    .for_each(|u| *u = u.max(T::zero()) + epsilon);
             }
-            _ => self.map.write_logarithms(x, w, &mut Logarithms { logs, signs: values }),
+            _ => self.map.write_logarithms(
+                x,
+                w,
+                &mut Logarithms {
+                    logs,
+                    signs: values,
+                },
+            ),
         }
     }
 
-    fn pull(&self, rows: HeadRows<T>, values: &[T], gradient: &[T], out: &mut [T], parameters: &mut [T]) {
+    fn pull(
+        &self,
+        rows: HeadRows<T>,
+        values: &[T],
+        gradient: &[T],
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let [_, count, width] = self.shape;
         let n = rows.x.shape().0;
         let (mut angles, mut logs) = (vec![T::zero(); n * count], vec![T::zero(); n]);
         match self.map {
             RandomFeatureMap::Relu { epsilon } => {
                 let epsilon = T::of(epsilon);
-                let active = angles.iter_mut().zip(values).zip(gradient).filter(|((_, f), _)| **f > epsilon);
+                let active = angles
+                    .iter_mut()
+                    .zip(values)
+                    .zip(gradient)
+                    .filter(|((_, f), _)| **f > epsilon);
                 active.for_each(|((angle, _), &g)| *angle = g);
             }
             map => {
                 let ones = vec![T::one(); if values.is_empty() { gradient.len() } else { 0 }];
                 let features = if values.is_empty() { &ones } else { values };
-                let along = AngleGradients { angles: &mut angles, logs: &mut logs };
+                let along = AngleGradients {
+                    angles: &mut angles,
+                    logs: &mut logs,
+                };
                 map.pull_back((features, features), gradient, along);
             }
         }
         let (scaled, frequencies) = (self.scaled(rows.x), &self.heads[rows.head]);
         let x = Mat::new(&scaled, n, width);
         let mut along = vec![T::zero(); scaled.len()];
-        let given = AngleGradients { angles: &mut angles, logs: &mut logs };
-        self.map.add_input_gradients(x, &frequencies.rows, &given, &mut along);
+        let given = AngleGradients {
+            angles: &mut angles,
+            logs: &mut logs,
+        };
+        self.map
+            .add_input_gradients(x, &frequencies.rows, &given, &mut along);
         let scale = self.scale();
-        out.iter_mut().zip(&along).for_each(|(out, &g)| *out += scale * g);
+        out.iter_mut()
+            .zip(&along)
+            .for_each(|(out, &g)| *out += scale * g);
         if !parameters.is_empty() {
             let angles = Mat::new(&angles, n, count).t();
-            matmul(T::one(), angles, x, T::one(), MatMut::new(parameters, count, width));
+            matmul(
+                T::one(),
+                angles,
+                x,
+                T::one(),
+                MatMut::new(parameters, count, width),
+            );
         }
     }
 }

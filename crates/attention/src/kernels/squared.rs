@@ -33,7 +33,8 @@ impl<T: Real> Squared<T> {
     fn of_head(&self, rows: &HeadRows<T>) -> SpectralPoints<'_, T> {
         self.all().map(|w| {
             let set = rows.example % w.len_of(Axis(0));
-            w.index_axis_move(Axis(0), set).index_axis_move(Axis(0), rows.head)
+            w.index_axis_move(Axis(0), set)
+                .index_axis_move(Axis(0), rows.head)
         })
     }
 
@@ -49,12 +50,19 @@ impl<T: Real> Squared<T> {
         let sets = own[0];
         if sets != 1 && sets != shape.batch {
             let (name, got) = (format!("sets of {what}"), sets as f64);
-            let allowed = format!("{} for a batch of {}", argument::one_or(shape.batch), shape.batch);
+            let allowed = format!(
+                "{} for a batch of {}",
+                argument::one_or(shape.batch),
+                shape.batch
+            );
             return Err(argument::out_of_range(name, got, allowed).into());
         }
         argument::shape(what, &[sets, shape.heads, own[2], shape.width], own)?;
         argument::not_empty("spectral points", own)?;
-        for (what, w) in ["spectral points w1", "spectral points w2"].into_iter().zip(self.sets.iter()) {
+        for (what, w) in ["spectral points w1", "spectral points w2"]
+            .into_iter()
+            .zip(self.sets.iter())
+        {
             argument::shape(what, own, w.shape())?;
             argument::finite(what, w.shape(), w)?;
         }
@@ -94,24 +102,41 @@ impl<T: Real> PairKernel<T> for Squared<T> {
         feature_map(x, &own, target, &Buffers::default()).expect("checked with the settings");
     }
 
-    fn pull_operands(&self, rows: HeadRows<T>, gradient: Mat<T>, out: &mut [T], parameters: &mut [T]) {
+    fn pull_operands(
+        &self,
+        rows: HeadRows<T>,
+        gradient: Mat<T>,
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let own = self.of_head(&rows);
-        let shaped = |x: Mat<'_, T>| ArrayView2::from_shape(x.shape(), x.data()).map(|x| x.to_owned());
+        let shaped =
+            |x: Mat<'_, T>| ArrayView2::from_shape(x.shape(), x.data()).map(|x| x.to_owned());
         let [x, cotangent] = [rows.x, gradient].map(|x| shaped(x).expect("row-major"));
         let pulled = feature_map_vjp(x.view(), &own, cotangent.view(), &Buffers::default());
         let FeatureMapGradients { x, points } = pulled.expect("checked with the settings");
         out.copy_from_slice(x.as_slice().expect("an owned row-major array"));
         let along_points = [Some(points.w1), points.w2].into_iter().flatten().flatten();
-        parameters.iter_mut().zip(along_points).for_each(|(sum, x)| *sum += x);
+        parameters
+            .iter_mut()
+            .zip(along_points)
+            .for_each(|(sum, x)| *sum += x);
     }
 
     fn scores(&self, _: &Tile<T>, raw: &mut [T]) {
         record(Operations::multiply_adds(2 * raw.len()));
-        instructions::run(Scores { raw, floor: T::of(self.floor) });
+        instructions::run(Scores {
+            raw,
+            floor: T::of(self.floor),
+        });
     }
 
     fn slopes(&self, _: &Tile<T>, raw: &mut [T], scores: &mut [T]) {
-        instructions::run(Slopes { raw, scores, floor: T::of(self.floor) });
+        instructions::run(Slopes {
+            raw,
+            scores,
+            floor: T::of(self.floor),
+        });
     }
 
     fn parameters(&self) -> [usize; 2] {
@@ -121,15 +146,25 @@ impl<T: Real> PairKernel<T> for Squared<T> {
 
     fn square(&self) -> Option<Square> {
         let scale = self.all().normaliser().as_f64().recip();
-        Some(Square { scale, floor: self.floor })
+        Some(Square {
+            scale,
+            floor: self.floor,
+        })
     }
 
     fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn PairKernel<T>>> {
         if self.sets.iter().all(|w| w.len_of(Axis(0)) == 1) {
             return None;
         }
-        let sets = self.sets.iter().map(|w| w.select(Axis(0), indices)).collect();
-        Some(Arc::new(Self { sets, floor: self.floor }))
+        let sets = self
+            .sets
+            .iter()
+            .map(|w| w.select(Axis(0), indices))
+            .collect();
+        Some(Arc::new(Self {
+            sets,
+            floor: self.floor,
+        }))
     }
 }
 
@@ -146,10 +181,16 @@ pub fn points_gradients<T: Real>(
     let (sets, heads, count) = kernel.dim();
     let size = points * width;
     let of = |n: usize| {
-        let own = kernel.slice(s![.., .., n * size..(n + 1) * size]).to_owned();
-        own.into_shape_with_order((sets, heads, points, width)).expect("as many numbers")
+        let own = kernel
+            .slice(s![.., .., n * size..(n + 1) * size])
+            .to_owned();
+        own.into_shape_with_order((sets, heads, points, width))
+            .expect("as many numbers")
     };
-    PointsGradients { w1: of(0), w2: (count > size).then(|| of(1)) }
+    PointsGradients {
+        w1: of(0),
+        w2: (count > size).then(|| of(1)),
+    }
 }
 
 /// $x^2 + e$.
@@ -161,7 +202,9 @@ struct Scores<'a, T> {
 impl<T: Real> Task for Scores<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        self.raw.iter_mut().for_each(|x| *x = A::mul_add(*x, *x, self.floor));
+        self.raw
+            .iter_mut()
+            .for_each(|x| *x = A::mul_add(*x, *x, self.floor));
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::config::Layout;
 use super::row_positions::{Alignment, RowPositions, for_each_place};
-use bochner_numerics::row_major::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
 use crate::{Bias, Error, Mask, card::Stream, mechanism::Streams};
 use bochner_engine::PositionCode;
+use bochner_numerics::row_major::{RowMajor, write_row_major};
 use bochner_numerics::{Buffer, Buffers, Real, argument, parallel};
 use bochner_ops::PackedAffine;
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};

@@ -182,7 +182,12 @@ where
             "output",
             |s| {
                 assert!(s.position_bias.is_none(), "{LEARNT}");
-                own.replace((s.config.clone(), s.mechanism.clone(), s.drawn_at, s.code.is_some()));
+                own.replace((
+                    s.config.clone(),
+                    s.mechanism.clone(),
+                    s.drawn_at,
+                    s.code.is_some(),
+                ));
                 &s.output
             },
             |s| &mut s.output,

@@ -3,7 +3,11 @@
 use super::config::{Cut, Layout};
 use super::heads::{Code, Heads, Mapped, Maps, join};
 use super::row_positions::{RowPositions, for_each_place};
-use crate::{Bias, Mask, Mechanism, Pass, mechanism::{Cotangents, Forward}, card::Stream};
+use crate::{
+    Bias, Mask, Mechanism, Pass,
+    card::Stream,
+    mechanism::{Cotangents, Forward},
+};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{ArgumentError, Buffer, Buffers, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
@@ -162,7 +166,9 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         let (batch, heads, time, width) = saved.forward.output.dim();
         let output = Heads::split(joined, [batch, time, heads, width], &buffers);
         let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
-        let mut streams = self.layout.gather(&saved.heads, query, &self.mask, saved.bias.as_ref());
+        let mut streams = self
+            .layout
+            .gather(&saved.heads, query, &self.mask, saved.bias.as_ref());
         if self.layout.position_bias.table(self.layout.heads).is_some() {
             streams = streams.with_bias_gradient();
         }
@@ -213,7 +219,10 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Card, Copula, Error, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Variant, mechanism::{Gradients, Streams}};
+    use crate::{
+        Card, Copula, Error, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Variant,
+        mechanism::{Gradients, Streams},
+    };
     use bochner_numerics::check::assert_gradient;
     use bochner_numerics::operations::count;
     use bochner_numerics::{Operations, Seed, standard_normal};

@@ -1,10 +1,10 @@
 //! Sequences that have branched off each other share what they have in common.
 
 use super::readers::Readers;
-use bochner_engine::Paths;
-use bochner_numerics::memory::keep_marked;
 use crate::{Error, engine::Decoder};
+use bochner_engine::Paths;
 use bochner_numerics::Real;
+use bochner_numerics::memory::keep_marked;
 
 /// The sequences of a decoder as the paths of a tree: those that were one before have one memory, which holds the
 /// positions of all of them, and each attends to the positions of its own path alone.

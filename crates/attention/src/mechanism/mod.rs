@@ -30,10 +30,14 @@ pub use score::ScoreMechanism;
 pub use shared::SharedMechanism;
 pub use trial::trial;
 
-use pass::Attended;
-use crate::{Bias, Card, Error, Form, Mask, Settings, card::Cost, engine::{Decoder, DecoderSize}};
+use crate::{
+    Bias, Card, Error, Form, Mask, Settings,
+    card::Cost,
+    engine::{Decoder, DecoderSize},
+};
 use bochner_engine::{self as engine, Wanted};
 use bochner_numerics::{Real, argument};
+use pass::Attended;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -200,7 +204,10 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// [`Mechanism::kernel`] have as their bias, are wanted here.
     fn wanted(&self, size: Size) -> Wanted {
         let kernel = !self.parameters(size).is_empty();
-        Wanted { kernel, ..Wanted::default() }
+        Wanted {
+            kernel,
+            ..Wanted::default()
+        }
     }
 
     /// Returns the gradient along the mechanism's parameters, laid out like them, given the gradients of

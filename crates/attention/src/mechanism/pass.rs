@@ -192,7 +192,14 @@ impl<T: Real> Streams<'_, T> {
         let [q, k, v] = self.get()?;
         let (output, saved) = attend(&settings, q, k, v)?;
         let has_bias = self.bias.is_some();
-        Ok((output, Attended { settings, saved, has_bias }))
+        Ok((
+            output,
+            Attended {
+                settings,
+                saved,
+                has_bias,
+            },
+        ))
     }
 
     /// The vector-Jacobian product of [`Streams::attend`].
@@ -203,13 +210,20 @@ impl<T: Real> Streams<'_, T> {
         wanted: Wanted,
     ) -> Result<engine::Gradients<T>, Error> {
         let [q, k, v] = self.get()?;
-        let Attended { settings, saved, has_bias } = attended;
+        let Attended {
+            settings,
+            saved,
+            has_bias,
+        } = attended;
         let same_bias = match self.bias {
             Some(bias) => settings.bias.as_ref() == Some(bias),
             None => !has_bias,
         };
         if settings.mask != *self.mask || !same_bias {
-            return Err(engine::Error::Saved { what: "mask or bias" }.into());
+            return Err(engine::Error::Saved {
+                what: "mask or bias",
+            }
+            .into());
         }
         Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
     }

@@ -112,7 +112,11 @@ impl SquaredKernel {
     ) -> Result<Gradients<T>, Error> {
         let dropped = self.dropped_magnitudes(pass)?;
         let bias = inputs.bias_gradient || dropped.is_some();
-        let wanted = Wanted { kernel: true, bias, sink: false };
+        let wanted = Wanted {
+            kernel: true,
+            bias,
+            sink: false,
+        };
         let mut g = inputs.attend_vjp(saved, cotangent, wanted)?;
         let Some(dropped) = dropped else {
             return Ok(g);

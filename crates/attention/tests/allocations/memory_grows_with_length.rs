@@ -1,7 +1,10 @@
 //! Attention and its gradients hold little beside what they return.
 
 use bochner_attention::engine::Wanted;
-use bochner_attention::{Form, Magnitude, Mask, Settings, attend, attend_vjp, kernels::{Points, self}};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings, attend, attend_vjp,
+    kernels::{self, Points},
+};
 use bochner_numerics::allocations::peak;
 use bochner_numerics::check::random;
 

@@ -1,7 +1,12 @@
 //! What bipolar attention alone has: exact exponents, surrogate slopes, integers, and its paper's theorems.
 
-use bochner_attention::{Bias, Error, Mask, Settings, kernels, fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point}, shiftmax::{shiftmax, shiftmax_vjp}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::{
+    Bias, Error, Mask, Settings,
+    fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point},
+    kernels,
+    shiftmax::{shiftmax, shiftmax_vjp},
+};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Seed, relative_error};
 use ndarray::{Array2, Array4, array, s};

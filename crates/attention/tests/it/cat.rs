@@ -1,6 +1,9 @@
 //! What is said of CAT: circulants by Fourier transforms, their symmetries, and a causal form that is causal.
 
-use bochner_attention::{Cat, Error, Mask, Mechanism, Pass, mechanism::{CatForm, Streams}};
+use bochner_attention::{
+    Cat, Error, Mask, Mechanism, Pass,
+    mechanism::{CatForm, Streams},
+};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
 use ndarray::{Array4, Axis, s};
@@ -33,7 +36,10 @@ impl<T: Real> Sequences<T> {
     fn attend(&self, form: CatForm, mask: &Mask) -> Array4<T> {
         let streams = Streams::new([self.z.view(), self.v.view()], mask);
         let cat: &dyn Mechanism<T> = &Cat { form };
-        cat.forward(&streams, &[], &PASS).unwrap().output.into_owned()
+        cat.forward(&streams, &[], &PASS)
+            .unwrap()
+            .output
+            .into_owned()
     }
 
     fn weights(&self, form: CatForm) -> Array4<T> {

@@ -1,7 +1,12 @@
 //! What Performer alone has: features of either sign, draws, and a causal form that is causal.
 
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Form, Mask, Mechanism, Pass, Performer, Softmax, Variant, mechanism::{Cotangents, Redraw, Size, Streams}, kernels::{Coupling, Norms, RandomFeatureMap}, engine::{Decoder, DecoderSize}};
+use bochner_attention::{
+    Form, Mask, Mechanism, Pass, Performer, Softmax, Variant,
+    engine::{Decoder, DecoderSize},
+    kernels::{Coupling, Norms, RandomFeatureMap},
+    mechanism::{Cotangents, Redraw, Size, Streams},
+};
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
 use ndarray::{Array1, Array4, Axis, ScalarOperand, concatenate, s};
 

@@ -1,8 +1,13 @@
 //! The theorems of the notes of Ji and Xie on attention, by their numbers: what permutations of the positions
 //! do to self-attention, cross-attention and learnable queries, and what breaks that.
 
-use bochner_attention::{Cat, Mask, Mechanism, Pass, Settings, learnable_query::{LearnableQuery, QueryScale}, mechanism::Streams, grid::{fold, unfold}};
 use crate::conformance::plain::{attend, weights};
+use bochner_attention::{
+    Cat, Mask, Mechanism, Pass, Settings,
+    grid::{fold, unfold},
+    learnable_query::{LearnableQuery, QueryScale},
+    mechanism::Streams,
+};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use ndarray::{Array2, Array3, Array4, ArrayView3, Axis, Dimension, ShapeBuilder};
@@ -57,7 +62,10 @@ fn convolved(x: &Array4<f64>, width: usize) -> Array4<f64> {
     let (mask, seed) = (Mask::none(), Seed::new(0));
     let streams = Streams::new([scores.view(), x.view()], &mask);
     let attended = Cat::default().forward(&streams, &[], &Pass::Evaluation { seed });
-    mapped(&attended.unwrap().output.into_owned(), &random((WIDTH, WIDTH), 15))
+    mapped(
+        &attended.unwrap().output.into_owned(),
+        &random((WIDTH, WIDTH), 15),
+    )
 }
 
 /// Tokens with encodings of their positions.

@@ -1,7 +1,11 @@
 //! Random features by pairs: dropout, windows and cancelling weights, where a block or the range of numbers ends.
 
-use bochner_attention::{Form, Mask, Settings, engine::{Decoder, DecoderSize}, kernels::{RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::{
+    Form, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+    kernels::{self, RandomFeatureMap, Trained},
+};
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Seed, relative_error};
 use ndarray::{Array2, Array3, Array4, arr1, s};
@@ -58,4 +62,3 @@ fn differ(got: &Array4<f32>, want: &Array4<f32>) -> f64 {
     let flat = |x: &Array4<f32>| x.iter().map(|&x| x.into()).collect::<Vec<f64>>();
     relative_error(&flat(got), &flat(want))
 }
-

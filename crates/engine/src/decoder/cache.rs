@@ -38,21 +38,32 @@ pub(crate) struct Positions<T: Real> {
 }
 
 impl<T: Real> Positions<T> {
-    fn append(&mut self, kernel: &dyn PairKernel<T>, right: Mat<T>, values: Mat<T>, key_weights: Option<&[f64]>) {
-        self.packed.append(kernel, right, self.dropped + self.length);
+    fn append(
+        &mut self,
+        kernel: &dyn PairKernel<T>,
+        right: Mat<T>,
+        values: Mat<T>,
+        key_weights: Option<&[f64]>,
+    ) {
+        self.packed
+            .append(kernel, right, self.dropped + self.length);
         if kernel.raw() == Raw::SquaredDistance {
             self.rows.extend_from_slice(right.data());
         }
         self.values.extend_from_slice(values.data());
         if let Some(more) = key_weights {
-            self.key_weights.get_or_insert_default().extend_from_slice(more);
+            self.key_weights
+                .get_or_insert_default()
+                .extend_from_slice(more);
         }
         self.length += right.shape().0;
     }
 
     /// The lists that hold numbers for each position.
     fn lists(&mut self) -> [&mut Vec<T>; 4] {
-        let Packed { norms, positions, .. } = &mut self.packed;
+        let Packed {
+            norms, positions, ..
+        } = &mut self.packed;
         [norms, positions, &mut self.rows, &mut self.values]
     }
 
@@ -100,7 +111,9 @@ impl<T: Real> Positions<T> {
 
     /// Drops the positions whose mark is `false`.
     fn keep(&mut self, marks: &[bool]) {
-        self.lists().into_iter().for_each(|list| keep_marked(list, marks));
+        self.lists()
+            .into_iter()
+            .for_each(|list| keep_marked(list, marks));
         self.packed.right.keep(marks);
         if let Some(weights) = &mut self.key_weights {
             keep_marked(weights, marks);
@@ -187,7 +200,12 @@ pub(super) fn decode<T: Real>(
             weight.log_weights(first.rows_of(Side::Keys, inputs.k), &mut weights);
             &weights[..]
         });
-        cache.append(kernel, crate::pairwise::operand(&right, inputs.k), inputs.v, key_weights);
+        cache.append(
+            kernel,
+            crate::pairwise::operand(&right, inputs.k),
+            inputs.v,
+            key_weights,
+        );
     }
     let mask = call.settings.mask.without_lengths();
     let mut result = Ok(());
@@ -201,7 +219,10 @@ pub(super) fn decode<T: Real>(
             |output, i, next| output.split_at_mut((next - i) * stride),
             |i, output| {
                 let at = call.at(heads.start + i);
-                fault.note(i, attend_from(kernel, &at, (&mask, queries), cache, &mut output[..size]));
+                fault.note(
+                    i,
+                    attend_from(kernel, &at, (&mask, queries), cache, &mut output[..size]),
+                );
             },
         );
         result = fault.result();
@@ -219,9 +240,17 @@ fn attend_from<T: Real>(
     output: &mut [T],
 ) -> Result<(), Error> {
     let seen = seen_by_rule(at, mask, queries, cache.dropped, cache.length);
-    let rows = last_rows(at, mask, queries, cache.length, seen.as_ref().map(|seen| &seen[..]));
+    let rows = last_rows(
+        at,
+        mask,
+        queries,
+        cache.length,
+        seen.as_ref().map(|seen| &seen[..]),
+    );
     let x = at.queries().row_range(0..queries);
-    let mut left = at.numbers().empty(queries * kernel.operand_width(at.call.shape.width));
+    let mut left = at
+        .numbers()
+        .empty(queries * kernel.operand_width(at.call.shape.width));
     kernel.operands(at.rows_of(Side::Queries, x), &mut left);
     let left = crate::pairwise::operand(&left, x);
     let (width, value_width) = (left.shape().1, at.call.shape.value_width);
@@ -250,7 +279,9 @@ fn attend_from<T: Real>(
     };
     let mut states = at.workspace().pool().filled(queries, Row::new(0.0));
     let rows = &mut states[..];
-    match overwritten_by(output, |output| head.forward(0, OutputRows { output, rows })) {
+    match overwritten_by(output, |output| {
+        head.forward(0, OutputRows { output, rows })
+    }) {
         Some(row) => Err(head.fault(row)),
         None => Ok(()),
     }
@@ -287,5 +318,13 @@ pub(crate) fn last_rows<'m, T: Real>(
     seen: Option<&'m [bool]>,
 ) -> HeadMask<'m> {
     let seen = at.paths().or(seen);
-    HeadMask { mask, example: 0, head: at.head(), queries, keys, patterns: &[], seen }
+    HeadMask {
+        mask,
+        example: 0,
+        head: at.head(),
+        queries,
+        keys,
+        patterns: &[],
+        seen,
+    }
 }

@@ -1,9 +1,9 @@
 //! What a decoder holds, and forgets.
 
+use super::Cache;
+use super::cache::{PairsCache, first_seen};
 use super::{Decoder, DecoderSize};
 use crate::Error;
-use super::cache::{PairsCache, first_seen};
-use super::Cache;
 use crate::Form;
 use crate::call::HEADS_OF_K;
 use crate::features::FeaturesCache;
@@ -73,7 +73,11 @@ impl<T: Real> Decoder<T> {
     /// Makes an empty cache of each head of keys, or of each head of queries that has operands of keys of its own.
     pub(super) fn clear_for(&mut self, kv_heads: usize) {
         let DecoderSize { batch, heads, .. } = self.size;
-        let count = if self.shares_caches() { kv_heads } else { heads };
+        let count = if self.shares_caches() {
+            kv_heads
+        } else {
+            heads
+        };
         self.caches = (0..batch * count).map(|_| self.empty()).collect();
         self.kv_heads = kv_heads;
     }
@@ -81,7 +85,9 @@ impl<T: Real> Decoder<T> {
     /// Whether heads of queries that read the same keys share a cache.
     fn shares_caches(&self) -> bool {
         match &self.settings.kernel {
-            Kernel::Pairs(kernel) => !kernel.has_own_operands() && self.settings.form != Form::LinearTime,
+            Kernel::Pairs(kernel) => {
+                !kernel.has_own_operands() && self.settings.form != Form::LinearTime
+            }
             _ => false,
         }
     }
@@ -152,7 +158,11 @@ impl<T: Real> Decoder<T> {
         uses.resize(batch, 0);
         indices.iter().for_each(|&b| uses[b] += 1);
         before.extend(self.caches.drain(..).map(Some));
-        for (own, _) in before.chunks_mut(heads).zip(&*uses).filter(|(_, uses)| **uses == 0) {
+        for (own, _) in before
+            .chunks_mut(heads)
+            .zip(&*uses)
+            .filter(|(_, uses)| **uses == 0)
+        {
             unused.extend(own.iter_mut().filter_map(Option::take));
         }
         for &b in indices {
@@ -189,7 +199,9 @@ impl<T: Real> Decoder<T> {
     pub fn can_branch(&self) -> bool {
         let settings = &self.settings;
         let by_distance = settings.mask.needs_pairs() || settings.bias.is_some();
-        let by_kernel = settings.pair_kernel().is_none_or(|kernel| kernel.uses_positions());
+        let by_kernel = settings
+            .pair_kernel()
+            .is_none_or(|kernel| kernel.uses_positions());
         !by_distance && !by_kernel && self.caches.iter().all(Cache::can_branch)
     }
 

@@ -9,10 +9,10 @@ use crate::call::{Call, Inputs, Paths, shared_heads};
 use crate::features::{self, FeaturesCache};
 use crate::linear::squares;
 use crate::mask::check_lengths;
-use bochner_numerics::row_major::write_row_major;
 use crate::scan;
 use crate::settings::Kernel;
 use crate::{Error, Mask, Settings, Shape, Workspace};
+use bochner_numerics::row_major::write_row_major;
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use cache::PairsCache;
 use held::Moves;
@@ -139,14 +139,22 @@ impl<T: Real> Settings<T> {
     /// [`Error::Unsupported`].
     pub fn check_decoding(&self) -> Result<(), Error> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
-        if !self.mask.follows_from_positions() || self.mask.has_lengths() || self.mask.looks_ahead() {
+        if !self.mask.follows_from_positions() || self.mask.has_lengths() || self.mask.looks_ahead()
+        {
             return unsupported(
                 "a decoder with a matrix, lengths, a prefix, causal blocks, packed sequences or a window to the right",
                 "a causal mask, with a window to the left or a function of positions",
             );
         }
-        if self.bias.as_ref().is_some_and(|bias| !bias.follows_from_positions()) {
-            return unsupported("a decoder with a bias of pairs", "a bias that follows from positions");
+        if self
+            .bias
+            .as_ref()
+            .is_some_and(|bias| !bias.follows_from_positions())
+        {
+            return unsupported(
+                "a decoder with a bias of pairs",
+                "a bias that follows from positions",
+            );
         }
         if self.dropout.is_some() {
             return unsupported("a decoder with dropout", "no dropout");
@@ -164,13 +172,34 @@ impl<T: Real> Decoder<T> {
     /// linear-time form where there is none; [`Error::Argument`] for a size of zero; otherwise as
     /// [`attend`](crate::attend()).
     pub fn new(settings: &Settings<T>, size: DecoderSize) -> Result<Self, Error> {
-        let DecoderSize { batch, heads, width, value_width } = size;
-        for (name, size) in [("batch", batch), ("heads", heads), ("width", width), ("value_width", value_width)] {
+        let DecoderSize {
+            batch,
+            heads,
+            width,
+            value_width,
+        } = size;
+        for (name, size) in [
+            ("batch", batch),
+            ("heads", heads),
+            ("width", width),
+            ("value_width", value_width),
+        ] {
             argument::at_least_one(name, size)?;
         }
         settings.check_decoding()?;
-        let settings = Settings { mask: settings.mask.clone().with_causality(), ..settings.clone() };
-        settings.check(&Shape { batch, heads, kv_heads: heads, queries: 1, keys: 1, width, value_width })?;
+        let settings = Settings {
+            mask: settings.mask.clone().with_causality(),
+            ..settings.clone()
+        };
+        settings.check(&Shape {
+            batch,
+            heads,
+            kv_heads: heads,
+            queries: 1,
+            keys: 1,
+            width,
+            value_width,
+        })?;
         settings.form_for(1, 1, [width, value_width])?;
         if let Some(bias) = &settings.bias {
             bias.check([batch, heads, 1, 1])?;
@@ -405,7 +434,12 @@ impl<T: Real> Decoder<T> {
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
         let shared = shared_heads(k.len_of(Axis(1)), self.size.heads)?;
-        let DecoderSize { batch, width, value_width, .. } = self.size;
+        let DecoderSize {
+            batch,
+            width,
+            value_width,
+            ..
+        } = self.size;
         argument::shape("k", &[batch, shared, positions, width], k.shape())?;
         argument::shape("v", &[batch, shared, positions, value_width], v.shape())?;
         self.expect_kv_heads(shared)?;
@@ -502,13 +536,19 @@ fn decode<T: Real>(
     mut output: Option<&mut [T]>,
 ) -> Result<(), Error> {
     let at = call.at(heads.start);
-    let Shape { queries: all, value_width, .. } = call.shape;
+    let Shape {
+        queries: all,
+        value_width,
+        ..
+    } = call.shape;
     let [q, k, v] = at.sequence_of(output.is_some())?;
     let (added, queries) = (k.shape().0, q.shape().0);
     let visible = cache.length() + added > 0;
     let attending = usize::from(visible) * queries * value_width;
     if let Some(output) = &mut output {
-        output.chunks_exact_mut(all * value_width).for_each(|head| head[attending..].fill(T::zero()));
+        output
+            .chunks_exact_mut(all * value_width)
+            .for_each(|head| head[attending..].fill(T::zero()));
     }
     if !visible || (added == 0 && attending == 0) {
         return Ok(());
@@ -516,7 +556,12 @@ fn decode<T: Real>(
     let inputs = Inputs { q, k, v };
     match (cache, &call.settings.kernel) {
         (Cache::Pairs(PairsCache::Positions(positions)), Kernel::Pairs(kernel)) => {
-            cache::decode(kernel.as_ref(), (call, heads, &inputs, queries), positions, output)?;
+            cache::decode(
+                kernel.as_ref(),
+                (call, heads, &inputs, queries),
+                positions,
+                output,
+            )?;
         }
         (Cache::Pairs(PairsCache::Sums(sums, length)), Kernel::Pairs(kernel)) => {
             *length += added;

@@ -85,7 +85,11 @@ impl<T: Real> Multiples<T> {
 
 impl<'a, T: Real> Features<'a, T> {
     pub(super) fn new(map: &'a dyn FeatureMap<T>, at: &HeadAt<'a, T>) -> Self {
-        Self { map, at: (at.example(), at.head()), numbers: at.numbers() }
+        Self {
+            map,
+            at: (at.example(), at.head()),
+            numbers: at.numbers(),
+        }
     }
 
     /// The number of features.
@@ -106,17 +110,37 @@ impl<'a, T: Real> Features<'a, T> {
         let room = |is_there| self.numbers.any(if is_there { rows * count } else { 0 });
         let mut values = room(form != FeatureForm::Exponentials);
         let mut logs = room(form != FeatureForm::Values);
-        self.map.map(rows_of(self.at, side, x), &mut values, &mut logs);
+        self.map
+            .map(rows_of(self.at, side, x), &mut values, &mut logs);
         let mut copy = self.numbers.empty(x.data().len());
         copy.extend_from_slice(x.data());
-        Block { rows, side, x: copy, values, logs, features: count }
+        Block {
+            rows,
+            side,
+            x: copy,
+            values,
+            logs,
+            features: count,
+        }
     }
 
     /// Adds the gradients along a block's rows to `out`, and those along the parameters, given those along its features
     /// over their exponentials.
-    pub(super) fn pull(&self, block: &Block<T>, gradient: &[T], out: &mut [T], parameters: &mut [T]) {
+    pub(super) fn pull(
+        &self,
+        block: &Block<T>,
+        gradient: &[T],
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let x = Mat::new(&block.x, block.rows, block.x.len() / block.rows.max(1));
-        self.map.pull(rows_of(self.at, block.side, x), &block.values, gradient, out, parameters);
+        self.map.pull(
+            rows_of(self.at, block.side, x),
+            &block.values,
+            gradient,
+            out,
+            parameters,
+        );
     }
 }
 
@@ -152,7 +176,11 @@ impl<T: Real> Block<T> {
     pub(super) fn tops(&self, shift: Shift<T>, numbers: &Buffers<T>) -> Buffer<T> {
         let mut tops = numbers.filled(self.rows, T::zero());
         if !self.logs.is_empty() {
-            instructions::run(Tops { block: self, shift, tops: &mut tops });
+            instructions::run(Tops {
+                block: self,
+                shift,
+                tops: &mut tops,
+            });
         }
         tops
     }
@@ -161,27 +189,46 @@ impl<T: Real> Block<T> {
     pub(super) fn raise(&self, references: &mut [T]) {
         match self.logs.is_empty() {
             true => references.fill(T::zero()),
-            false => instructions::run(Raise { logs: &self.logs, references }),
+            false => instructions::run(Raise {
+                logs: &self.logs,
+                references,
+            }),
         }
     }
 
     /// Returns the features relative to a shift and, if there are any, to the levels of the rows; not above one but
     /// for values and rounding.
-    pub(super) fn relative(&self, shift: Shift<T>, levels: &[T], numbers: &Buffers<T>) -> Multiples<T> {
+    pub(super) fn relative(
+        &self,
+        shift: Shift<T>,
+        levels: &[T],
+        numbers: &Buffers<T>,
+    ) -> Multiples<T> {
         let mut exponentials = numbers.any(self.logs.len());
         if !self.logs.is_empty() {
             record(Operations::exponentials(self.logs.len()));
-            instructions::run(Relative { block: self, shift, levels, out: &mut exponentials });
+            instructions::run(Relative {
+                block: self,
+                shift,
+                levels,
+                out: &mut exponentials,
+            });
         }
         let products = (!self.values.is_empty()).then(|| {
             let mut products = numbers.empty(self.values.len());
             products.extend_from_slice(&self.values);
             if !exponentials.is_empty() {
-                products.iter_mut().zip(&exponentials).for_each(|(x, &e)| *x *= e);
+                products
+                    .iter_mut()
+                    .zip(&exponentials)
+                    .for_each(|(x, &e)| *x *= e);
             }
             products
         });
-        Multiples { exponentials, products }
+        Multiples {
+            exponentials,
+            products,
+        }
     }
 }
 
@@ -239,7 +286,10 @@ impl<T: Real> Relative<'_, T> {
     #[inline(always)]
     fn each<A: Arithmetic>(self, by: Option<&[T]>, shifted: impl Fn(T, T) -> T) {
         let (count, binary) = (self.block.features, T::of(LOG2_E));
-        let rows = self.out.chunks_exact_mut(count).zip(self.block.logs.chunks_exact(count));
+        let rows = self
+            .out
+            .chunks_exact_mut(count)
+            .zip(self.block.logs.chunks_exact(count));
         for (i, (out, logs)) in rows.enumerate() {
             let level = self.levels.get(i).copied().unwrap_or_default();
             for ((out, &x), &by) in out.iter_mut().zip(logs).zip(by.unwrap_or(logs)) {

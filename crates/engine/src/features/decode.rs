@@ -4,11 +4,11 @@ use super::head::{Head, Out};
 use super::pairs::{Factors, Pairs, Row};
 use super::sums::Sums;
 use super::{FeatureMap, Mapped, block_sizes, check_finite};
-use crate::{Error, Form};
 use crate::call::{HeadAt, Inputs, blocks};
 use crate::decoder::{first_seen, last_rows, seen_by_rule};
 use crate::linear::{self, Course, PrefixSums};
 use crate::mask::HeadMask;
+use crate::{Error, Form};
 use bochner_numerics::memory::remove_first;
 use bochner_numerics::{Mat, Real};
 
@@ -35,7 +35,12 @@ impl<T: Real> FeaturesCache<T> {
     pub(crate) fn new(form: Form) -> Self {
         match form {
             Form::LinearTime => Self::Sums(None, 0),
-            _ => Self::Pairs(PairsCache { keys: Vec::new(), values: Vec::new(), dropped: 0, length: 0 }),
+            _ => Self::Pairs(PairsCache {
+                keys: Vec::new(),
+                values: Vec::new(),
+                dropped: 0,
+                length: 0,
+            }),
         }
     }
 
@@ -59,7 +64,12 @@ impl<T: Real> FeaturesCache<T> {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Pairs(cache) => {
-                cache.keys.iter().map(|keys| keys.block.size()).sum::<usize>() + cache.values.len()
+                cache
+                    .keys
+                    .iter()
+                    .map(|keys| keys.block.size())
+                    .sum::<usize>()
+                    + cache.values.len()
             }
             Self::Sums(sums, _) => sums.as_ref().map_or(0, Sums::size),
         }
@@ -87,7 +97,8 @@ impl<T: Real> PairsCache<T> {
         if length >= self.length {
             return;
         }
-        self.values.truncate(self.values.len() / self.length * length);
+        self.values
+            .truncate(self.values.len() / self.length * length);
         let size = self.keys[0].block.rows;
         self.keys.truncate(length.div_ceil(size));
         if let Some(last) = self.keys.last_mut() {
@@ -108,7 +119,10 @@ pub(crate) fn decode<T: Real>(
     mut output: Option<&mut [T]>,
 ) -> Result<(), Error> {
     let (added, width) = (inputs.k.shape().0, at.call.shape.value_width);
-    let inputs = Inputs { q: inputs.q.row_range(0..queries), ..inputs };
+    let inputs = Inputs {
+        q: inputs.q.row_range(0..queries),
+        ..inputs
+    };
     let mapped = Mapped::new(map, at, inputs);
     let mask = at.call.settings.mask.without_lengths();
     let mut states = vec![Row::blind(); queries];
@@ -117,20 +131,38 @@ pub(crate) fn decode<T: Real>(
             mapped.append(cache);
             if let Some(output) = &mut output {
                 let seen = seen_by_rule(&at, &mask, queries, cache.dropped, cache.length);
-                let rows = last_rows(&at, &mask, queries, cache.length, seen.as_ref().map(|seen| &seen[..]));
+                let rows = last_rows(
+                    &at,
+                    &mask,
+                    queries,
+                    cache.length,
+                    seen.as_ref().map(|seen| &seen[..]),
+                );
                 mapped.attend_from(cache, rows, output, &mut states);
             }
-            cache.drop_first(first_seen(&mask, cache.length), block_sizes(at.call).keys, width);
+            cache.drop_first(
+                first_seen(&mask, cache.length),
+                block_sizes(at.call).keys,
+                width,
+            );
         }
         FeaturesCache::Sums(sums, length) => {
             let rows = last_rows(&at, &mask, queries, added, None);
             let course = Course::new(&rows, added, at.call.shape.heads);
-            let head = Head { features: mapped.features, inputs, rows, course };
+            let head = Head {
+                features: mapped.features,
+                inputs,
+                rows,
+                course,
+            };
             let sums = sums.get_or_insert_with(|| head.zeros());
             *length += added;
             let out = output.as_deref_mut().filter(|_| queries > 0).map(|output| {
                 output.fill(T::zero());
-                Out { output, rows: &mut states }
+                Out {
+                    output,
+                    rows: &mut states,
+                }
             });
             linear::follow(&head, sums, out);
         }
@@ -143,7 +175,9 @@ impl<T: Real> Mapped<'_, T> {
     fn append(&self, cache: &mut PairsCache<T>) {
         let size = block_sizes(self.at.call).keys;
         for position in 0..self.inputs.k.shape().0 {
-            let block = self.features.of_keys(self.inputs.k.row_range(position..position + 1));
+            let block = self
+                .features
+                .of_keys(self.inputs.k.row_range(position..position + 1));
             let own = Factors::new(block, &self.features);
             match cache.keys.last_mut().filter(|keys| keys.block.rows < size) {
                 Some(keys) => keys.append(&own),
@@ -155,7 +189,13 @@ impl<T: Real> Mapped<'_, T> {
     }
 
     /// Attends from the call's queries to all positions that a cache holds; output rows are overwritten.
-    fn attend_from(&self, cache: &PairsCache<T>, rows: HeadMask, output: &mut [T], states: &mut [Row<T>]) {
+    fn attend_from(
+        &self,
+        cache: &PairsCache<T>,
+        rows: HeadMask,
+        output: &mut [T],
+        states: &mut [Row<T>],
+    ) {
         let (size, width) = (block_sizes(self.at.call), self.at.call.shape.value_width);
         let values = Mat::new(&cache.values, cache.length, width);
         output.fill(T::zero());
@@ -165,10 +205,18 @@ impl<T: Real> Mapped<'_, T> {
             let states = &mut states[own.clone()];
             for (n, k) in cache.keys.iter().enumerate() {
                 let seen = n * size.keys..n * size.keys + k.block.rows;
-                let pairs = Pairs { features: self.features, rows, dropout: None, first: (own.start, seen.start) };
+                let pairs = Pairs {
+                    features: self.features,
+                    rows,
+                    dropout: None,
+                    first: (own.start, seen.start),
+                };
                 pairs.meet((&q, k), values.row_range(seen), states, output);
             }
-            output.chunks_exact_mut(width).zip(states).for_each(|(output, row)| row.normalise(output));
+            output
+                .chunks_exact_mut(width)
+                .zip(states)
+                .for_each(|(output, row)| row.normalise(output));
         }
     }
 }

@@ -38,7 +38,13 @@ impl<T: Real> ResultRows for Out<'_, T> {
         let width = self.output.len() / self.rows.len().max(1);
         let (output, more_output) = self.output.split_at_mut(rows * width);
         let (rows, more_rows) = self.rows.split_at_mut(rows);
-        (Self { output, rows }, Self { output: more_output, rows: more_rows })
+        (
+            Self { output, rows },
+            Self {
+                output: more_output,
+                rows: more_rows,
+            },
+        )
     }
 
     fn clear(self) {
@@ -53,7 +59,12 @@ impl<'a, T: Real> Head<'a, T> {
 
     fn pairs(&self, span: &Span) -> Pairs<'a, T> {
         let first = (span.queries.start, span.keys.start);
-        Pairs { features: self.features, rows: self.rows, dropout: None, first }
+        Pairs {
+            features: self.features,
+            rows: self.rows,
+            dropout: None,
+            first,
+        }
     }
 
     /// $[dO_i | -dO_i \cdot O_i] / Z_i$ of some queries.
@@ -91,7 +102,10 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
     }
 
     fn task(&self) -> Task<T> {
-        Task { keys: None, parameters: vec![T::zero(); self.features.map.parameters()] }
+        Task {
+            keys: None,
+            parameters: vec![T::zero(); self.features.map.parameters()],
+        }
     }
 
     fn zeros(&self) -> Sums<T> {
@@ -100,8 +114,15 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
 
     fn add(&self, task: &mut Task<T>, span: &Span, sums: &mut Sums<T>) {
         let met = task.keys.take();
-        let block = met.unwrap_or_else(|| self.features.of_keys(self.inputs.k.row_range(span.keys.clone())));
-        sums.add_keys(&block, self.inputs.v.row_range(span.keys.clone()), &self.features);
+        let block = met.unwrap_or_else(|| {
+            self.features
+                .of_keys(self.inputs.k.row_range(span.keys.clone()))
+        });
+        sums.add_keys(
+            &block,
+            self.inputs.v.row_range(span.keys.clone()),
+            &self.features,
+        );
     }
 
     fn read(&self, task: &mut Task<T>, span: &Span, sums: &Sums<T>, out: Out<'_, T>) {
@@ -111,7 +132,9 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
             return;
         }
         let numbers = self.features.numbers;
-        let q = self.features.of_queries(self.inputs.q.row_range(span.queries.clone()));
+        let q = self
+            .features
+            .of_queries(self.inputs.q.row_range(span.queries.clone()));
         if !sums.is_empty() {
             let levels = q.tops(Shift::Plus(&sums.references), numbers);
             let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
@@ -119,11 +142,23 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
             sums.normalise(multiples.numbers(), &levels, rows);
             let multiples = Mat::new(multiples.numbers(), rows.len(), self.features.count());
             let target = MatMut::new(output, rows.len(), self.width());
-            matmul_in(numbers, T::one(), multiples, sums.matrix(), T::zero(), target);
+            matmul_in(
+                numbers,
+                T::one(),
+                multiples,
+                sums.matrix(),
+                T::zero(),
+                target,
+            );
         }
         if !span.keys.is_empty() {
-            let k = self.features.of_keys(self.inputs.k.row_range(span.keys.clone()));
-            let (q, k) = (Factors::new(q, &self.features), Factors::new(k, &self.features));
+            let k = self
+                .features
+                .of_keys(self.inputs.k.row_range(span.keys.clone()));
+            let (q, k) = (
+                Factors::new(q, &self.features),
+                Factors::new(k, &self.features),
+            );
             let values = self.inputs.v.row_range(span.keys.clone());
             self.pairs(span).meet((&q, &k), values, rows, output);
             task.keys = Some(k.block);
@@ -170,7 +205,8 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
             let values = self.inputs.v.row_range(span.keys.clone());
             let dv = gradients.value_rows(&span.keys);
             let of_span = given.rows(&span.queries);
-            self.pairs(span).pull((&factors, &k), values, of_span, (&mut of_q, &mut of_k), dv);
+            self.pairs(span)
+                .pull((&factors, &k), values, of_span, (&mut of_q, &mut of_k), dv);
             let dk = gradients.right_rows(&span.keys);
             features.pull(&k.block, &of_k, dk, &mut task.parameters);
             q = factors.block;
@@ -188,7 +224,9 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
         sums: &mut Sums<T>,
     ) {
         let (numbers, rows) = (self.features.numbers, &given.rows[queries.clone()]);
-        let q = self.features.of_queries(self.inputs.q.row_range(queries.clone()));
+        let q = self
+            .features
+            .of_queries(self.inputs.q.row_range(queries.clone()));
         let levels: Vec<T> = rows.iter().map(|row| row.reference).collect();
         let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
         let (wide, last) = self.cotangents(queries, given);
@@ -211,7 +249,14 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
         multiples.pull(&cotangent, &mut of_k);
         let multiples = Mat::new(multiples.numbers(), keys.len(), features.count());
         let target = MatMut::new(gradients.value_rows(keys), keys.len(), self.width());
-        matmul_in(numbers, T::one(), multiples, sums.matrix(), T::one(), target);
+        matmul_in(
+            numbers,
+            T::one(),
+            multiples,
+            sums.matrix(),
+            T::one(),
+            target,
+        );
         features.pull(&k, &of_k, gradients.right_rows(keys), &mut task.parameters);
     }
 }

@@ -97,7 +97,14 @@ pub trait FeatureMap<T: Real>: Debug + Send + Sync + 'static {
 
     /// Adds to `out`, `[n, d]`, the gradients along some rows, and to `parameters` that along the parameters of the head,
     /// given the gradient g along $f_r e^{l_r}$ over $e^{l_r}$: $\sum_r g_r (f_r' + f_r l_r')$.
-    fn pull(&self, rows: HeadRows<T>, values: &[T], gradient: &[T], out: &mut [T], parameters: &mut [T]);
+    fn pull(
+        &self,
+        rows: HeadRows<T>,
+        values: &[T],
+        gradient: &[T],
+        out: &mut [T],
+        parameters: &mut [T],
+    );
 }
 
 /// The numbers that a backward pass needs besides the output.
@@ -131,7 +138,11 @@ struct Mapped<'a, T: Real> {
 
 impl<'a, T: Real> Mapped<'a, T> {
     fn new(map: &'a dyn FeatureMap<T>, at: HeadAt<'a, T>, inputs: Inputs<'a, T>) -> Self {
-        Self { at, inputs, features: Features::new(map, &at) }
+        Self {
+            at,
+            inputs,
+            features: Features::new(map, &at),
+        }
     }
 
     /// The head in linear time.
@@ -147,18 +158,31 @@ impl<'a, T: Real> Mapped<'a, T> {
     }
 
     fn pairs(&self) -> Pairs<'a, T> {
-        Pairs { features: self.features, rows: self.at.rows(), dropout: self.at.dropout(), first: (0, 0) }
+        Pairs {
+            features: self.features,
+            rows: self.at.rows(),
+            dropout: self.at.dropout(),
+            first: (0, 0),
+        }
     }
 
     /// All keys as factors of pairs, a block each.
     fn keys(&self) -> Vec<Factors<T>> {
-        let of_block = |rows| Factors::new(self.features.of_keys(self.inputs.k.row_range(rows)), &self.features);
+        let of_block = |rows| {
+            Factors::new(
+                self.features.of_keys(self.inputs.k.row_range(rows)),
+                &self.features,
+            )
+        };
         let all = blocks(0..self.inputs.k.shape().0, block_sizes(self.at.call).keys);
         all.map(of_block).collect()
     }
 
     fn queries(&self, rows: std::ops::Range<usize>) -> Factors<T> {
-        Factors::new(self.features.of_queries(self.inputs.q.row_range(rows)), &self.features)
+        Factors::new(
+            self.features.of_queries(self.inputs.q.row_range(rows)),
+            &self.features,
+        )
     }
 
     /// Attends; output rows hold zeros.
@@ -168,7 +192,14 @@ impl<'a, T: Real> Mapped<'a, T> {
             Form::LinearTime => {
                 let head = self.in_linear_time();
                 let starts = linear::starts(&head);
-                linear::read_all(&head, &starts, Out { output, rows: &mut rows });
+                linear::read_all(
+                    &head,
+                    &starts,
+                    Out {
+                        output,
+                        rows: &mut rows,
+                    },
+                );
                 Some(starts)
             }
             _ => {
@@ -199,37 +230,61 @@ impl<'a, T: Real> Mapped<'a, T> {
                     let values = self.inputs.v.row_range(first.1..first.1 + k.block.rows);
                     Pairs { first, ..pairs }.meet((&q, k), values, rows, output);
                 }
-                output.chunks_exact_mut(width).zip(rows).for_each(|(output, row)| row.normalise(output));
+                output
+                    .chunks_exact_mut(width)
+                    .zip(rows)
+                    .for_each(|(output, row)| row.normalise(output));
             },
         );
     }
 
     fn pull_sums(&self, starts: &[Sums<T>], given: &Given<T>) -> HeadGradients<T> {
-        let Shape { queries, width, value_width, .. } = self.at.call.shape;
+        let Shape {
+            queries,
+            width,
+            value_width,
+            ..
+        } = self.at.call.shape;
         let sizes = [queries, self.at.kept()];
         let numbers = self.at.numbers();
-        let mut own = crate::pairwise::HeadGradients::without_terms(numbers, sizes, (width, value_width));
+        let mut own =
+            crate::pairwise::HeadGradients::without_terms(numbers, sizes, (width, value_width));
         let head = self.in_linear_time();
         let tasks = linear::backward(&head, starts, given, &mut own);
         let mut parameters = vec![T::zero(); self.features.map.parameters()];
-        tasks.iter().for_each(|task| crate::lanes::add(&mut parameters, &task.parameters));
-        HeadGradients { q: own.left.to_vec(), k: own.right.to_vec(), v: own.values.to_vec(), parameters }
+        tasks
+            .iter()
+            .for_each(|task| crate::lanes::add(&mut parameters, &task.parameters));
+        HeadGradients {
+            q: own.left.to_vec(),
+            k: own.right.to_vec(),
+            v: own.values.to_vec(),
+            parameters,
+        }
     }
 
     fn pull_pairs(&self, given: &Given<T>) -> HeadGradients<T> {
         let (keys, chunks) = (self.keys(), self.at.chunks());
-        let parts = parallel::map(chunks.len(), |i| self.pull_chunk(&keys, chunks[i].clone(), given));
+        let parts = parallel::map(chunks.len(), |i| {
+            self.pull_chunk(&keys, chunks[i].clone(), given)
+        });
         let mut parts = parts.into_iter();
         let (mut all, mut of_keys) = parts.next().expect("there are queries");
         for (part, more) in parts {
             all.q.extend_from_slice(&part.q);
             crate::lanes::add(&mut all.v, &part.v);
             crate::lanes::add(&mut all.parameters, &part.parameters);
-            of_keys.iter_mut().zip(&more).for_each(|(sum, x)| crate::lanes::add(sum, x));
+            of_keys
+                .iter_mut()
+                .zip(&more)
+                .for_each(|(sum, x)| crate::lanes::add(sum, x));
         }
-        let size = block_sizes(self.at.call).keys.saturating_mul(self.at.call.shape.width);
+        let size = block_sizes(self.at.call)
+            .keys
+            .saturating_mul(self.at.call.shape.width);
         for ((k, gradient), out) in keys.iter().zip(&of_keys).zip(all.k.chunks_mut(size)) {
-            self.features.pull(&k.block, gradient, out, &mut all.parameters);
+            self.features
+                .pull(&k.block, gradient, out, &mut all.parameters);
         }
         all
     }
@@ -241,7 +296,9 @@ impl<'a, T: Real> Mapped<'a, T> {
         chunk: std::ops::Range<usize>,
         given: &Given<T>,
     ) -> (HeadGradients<T>, Vec<Vec<T>>) {
-        let Shape { width, value_width, .. } = self.at.call.shape;
+        let Shape {
+            width, value_width, ..
+        } = self.at.call.shape;
         let size = block_sizes(self.at.call);
         let zeros = |n: usize| vec![T::zero(); n];
         let mut all = HeadGradients {
@@ -256,13 +313,24 @@ impl<'a, T: Real> Mapped<'a, T> {
             let mut of_rows = zeros(own.block.len());
             for (n, (k, of_key)) in keys.iter().zip(&mut of_keys).enumerate() {
                 let seen = n * size.keys..n * size.keys + k.block.rows;
-                let pairs = Pairs { first: (rows.start, seen.start), ..self.pairs() };
+                let pairs = Pairs {
+                    first: (rows.start, seen.start),
+                    ..self.pairs()
+                };
                 let dv = &mut all.v[seen.start * value_width..seen.end * value_width];
                 let values = self.inputs.v.row_range(seen);
-                pairs.pull((&own, k), values, given.rows(&rows), (&mut of_rows, of_key), dv);
+                pairs.pull(
+                    (&own, k),
+                    values,
+                    given.rows(&rows),
+                    (&mut of_rows, of_key),
+                    dv,
+                );
             }
-            let out = &mut all.q[(rows.start - chunk.start) * width..(rows.end - chunk.start) * width];
-            self.features.pull(&own.block, &of_rows, out, &mut all.parameters);
+            let out =
+                &mut all.q[(rows.start - chunk.start) * width..(rows.end - chunk.start) * width];
+            self.features
+                .pull(&own.block, &of_rows, out, &mut all.parameters);
         }
         (all, of_keys)
     }
@@ -272,7 +340,10 @@ impl<'a, T: Real> Mapped<'a, T> {
 fn block_sizes<T: Real>(call: &Call<T>) -> Blocks {
     match call.settings.form {
         Form::Blocked(_) => call.blocks,
-        _ => Blocks { queries: BLOCK, keys: BLOCK },
+        _ => Blocks {
+            queries: BLOCK,
+            keys: BLOCK,
+        },
     }
 }
 
@@ -288,19 +359,33 @@ pub(crate) fn attend<T: Real>(
         let state = Mapped::new(map, at, admitted.inputs(&at)).attend(output);
         check_finite(&at, output).map(|()| state)
     });
-    Ok(FeaturesState { heads: heads.into_iter().collect::<Result<_, _>>()? })
+    Ok(FeaturesState {
+        heads: heads.into_iter().collect::<Result<_, _>>()?,
+    })
 }
 
 /// Checks what a head's features give.
 fn check_finite<T: Real>(at: &HeadAt<T>, numbers: &[T]) -> Result<(), Error> {
     match max_norm(numbers).is_finite() {
         true => Ok(()),
-        false => Err(Error::Features { example: at.example(), head: at.head() }),
+        false => Err(Error::Features {
+            example: at.example(),
+            head: at.head(),
+        }),
     }
 }
 
-pub(crate) fn weights<T: Real>(map: &dyn FeatureMap<T>, call: &Call<T>) -> Result<Array4<T>, Error> {
-    let Shape { batch, heads, queries, keys, .. } = call.shape;
+pub(crate) fn weights<T: Real>(
+    map: &dyn FeatureMap<T>,
+    call: &Call<T>,
+) -> Result<Array4<T>, Error> {
+    let Shape {
+        batch,
+        heads,
+        queries,
+        keys,
+        ..
+    } = call.shape;
     let mut weights = vec![T::zero(); call.all_heads() * queries * keys];
     let results = parallel::map_chunks(&mut weights, queries * keys, |h, weights| {
         let (at, kept) = (call.at(h), call.at(h).kept());
@@ -325,26 +410,44 @@ pub(crate) fn pull_back<T: Real>(
     given: [ArrayView4<T>; 2],
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
-    over_heads(call, given, [1, map.parameters()], wanted, |at, [output, cotangent], [q, k, v]| {
-        let (admitted, of_cotangent) = (at.admit()?, at.admit_cotangent(cotangent)?);
-        let cotangent = copy_or(&of_cotangent, cotangent);
-        let mapped = Mapped::new(map, at, admitted.inputs(&at));
-        let rows = 0..output.shape().0;
-        let deltas: Vec<T> = rows.map(|i| dot(output.row(i), cotangent.row(i))).collect();
-        let own = &state.heads[at.h];
-        let given = Given { rows: &own.rows, cotangent, deltas: &deltas };
-        let gradients = match &own.starts {
-            None => mapped.pull_pairs(&given),
-            Some(starts) => mapped.pull_sums(starts, &given),
-        };
-        for (out, own) in [(q, &gradients.q), (k, &gradients.k), (v, &gradients.v)] {
-            out[..own.len()].copy_from_slice(own);
-        }
-        Ok(Along { parameters: gradients.parameters, ..Along::default() })
-    })
+    over_heads(
+        call,
+        given,
+        [1, map.parameters()],
+        wanted,
+        |at, [output, cotangent], [q, k, v]| {
+            let (admitted, of_cotangent) = (at.admit()?, at.admit_cotangent(cotangent)?);
+            let cotangent = copy_or(&of_cotangent, cotangent);
+            let mapped = Mapped::new(map, at, admitted.inputs(&at));
+            let rows = 0..output.shape().0;
+            let deltas: Vec<T> = rows.map(|i| dot(output.row(i), cotangent.row(i))).collect();
+            let own = &state.heads[at.h];
+            let given = Given {
+                rows: &own.rows,
+                cotangent,
+                deltas: &deltas,
+            };
+            let gradients = match &own.starts {
+                None => mapped.pull_pairs(&given),
+                Some(starts) => mapped.pull_sums(starts, &given),
+            };
+            for (out, own) in [(q, &gradients.q), (k, &gradients.k), (v, &gradients.v)] {
+                out[..own.len()].copy_from_slice(own);
+            }
+            Ok(Along {
+                parameters: gradients.parameters,
+                ..Along::default()
+            })
+        },
+    )
 }
 
 /// Some rows of one head, as a map is given them.
 fn rows_of<'a, T>(at: (usize, usize), side: crate::Side, x: Mat<'a, T>) -> HeadRows<'a, T> {
-    HeadRows { example: at.0, head: at.1, side, x }
+    HeadRows {
+        example: at.0,
+        head: at.1,
+        side,
+        x,
+    }
 }

@@ -35,7 +35,10 @@ pub(super) struct Row<T> {
 impl<T: Real> Row<T> {
     /// A row that has met no key.
     pub(super) fn blind() -> Self {
-        Self { reference: T::neg_infinity(), normaliser: T::zero() }
+        Self {
+            reference: T::neg_infinity(),
+            normaliser: T::zero(),
+        }
     }
 
     /// The factor of sums over the row: zero where it has met no key, and never infinite, though weights of both signs
@@ -119,14 +122,22 @@ impl<T: Real> Factors<T> {
 
     fn matrix(&self) -> Mat<'_, T> {
         let numbers = self.near.numbers();
-        Mat::new(numbers, self.block.rows, numbers.len() / self.block.rows.max(1))
+        Mat::new(
+            numbers,
+            self.block.rows,
+            numbers.len() / self.block.rows.max(1),
+        )
     }
 
     /// The terms $u_{ir} + l_{jr}$ of a pair, relative to the largest, and this.
     fn terms(&self, i: usize, keys: &Self, j: usize) -> (Vec<T>, T) {
         let count = self.block.len() / self.block.rows;
         let (q, k) = (&self.block.logs[i * count..], &keys.block.logs[j * count..]);
-        let mut terms: Vec<T> = q[..count].iter().zip(&k[..count]).map(|(&u, &l)| u + l).collect();
+        let mut terms: Vec<T> = q[..count]
+            .iter()
+            .zip(&k[..count])
+            .map(|(&u, &l)| u + l)
+            .collect();
         let top = max(&terms);
         terms.iter_mut().for_each(|x| *x -= top);
         exp_in_place(&mut terms);
@@ -144,13 +155,23 @@ impl<T: Real> Pairs<'_, T> {
         let (rows, keys, numbers) = (q.block.rows, k.block.rows, self.features.numbers);
         let mut products = numbers.any(rows * keys);
         let target = MatMut::new(&mut products, rows, keys);
-        matmul_in(numbers, T::one(), q.matrix(), k.matrix().t(), T::zero(), target);
+        matmul_in(
+            numbers,
+            T::one(),
+            q.matrix(),
+            k.matrix().t(),
+            T::zero(),
+            target,
+        );
         products
     }
 
     /// Whether any of some queries may keep any of some keys.
     fn meet_at_all(&self, queries: usize, keys: usize) -> bool {
-        let (queries, keys) = (self.first.0..self.first.0 + queries, self.first.1..self.first.1 + keys);
+        let (queries, keys) = (
+            self.first.0..self.first.0 + queries,
+            self.first.1..self.first.1 + keys,
+        );
         let meets = |i| {
             let range = self.rows.range(i);
             range.start.max(keys.start) < range.end.min(keys.end)
@@ -195,7 +216,9 @@ impl<T: Real> Pairs<'_, T> {
                 logs.extend(products.iter().map(|x| x.abs()));
                 ln_in_place(&mut logs);
                 for (row, &top) in logs.chunks_exact_mut(keys).zip(q.tops.iter()) {
-                    row.iter_mut().zip(&k.tops).for_each(|(x, &key)| *x += top + key);
+                    row.iter_mut()
+                        .zip(&k.tops)
+                        .for_each(|(x, &key)| *x += top + key);
                 }
                 faint = self.faint(&products, keys);
                 for &(i, j) in &faint {
@@ -207,14 +230,22 @@ impl<T: Real> Pairs<'_, T> {
         for (i, row) in logs.chunks_exact_mut(keys).enumerate() {
             self.fill_hidden(i, row, hidden);
         }
-        Scores { products, logs, faint }
+        Scores {
+            products,
+            logs,
+            faint,
+        }
     }
 
     /// Returns weights of pairs relative to the state of their rows, which meet these keys now, and the factors that
     /// earlier sums must be multiplied with.
     fn weigh(&self, q: &Factors<T>, k: &Factors<T>, rows: &mut [Row<T>]) -> (Buffer<T>, Buffer<T>) {
         let (keys, numbers) = (k.block.rows, self.features.numbers);
-        let Scores { products, logs: mut weights, .. } = self.scores(q, k);
+        let Scores {
+            products,
+            logs: mut weights,
+            ..
+        } = self.scores(q, k);
         let mut factors = numbers.filled(rows.len(), T::one());
         if self.are_values() {
             for (weights, row) in weights.chunks_exact(keys).zip(rows) {
@@ -223,7 +254,11 @@ impl<T: Real> Pairs<'_, T> {
             }
             return (weights, factors);
         }
-        for ((weights, row), factor) in weights.chunks_exact_mut(keys).zip(rows.iter_mut()).zip(factors.iter_mut()) {
+        for ((weights, row), factor) in weights
+            .chunks_exact_mut(keys)
+            .zip(rows.iter_mut())
+            .zip(factors.iter_mut())
+        {
             let now = row.reference.max(max(weights));
             if now == T::neg_infinity() {
                 continue;
@@ -307,7 +342,11 @@ impl<T: Real> Pairs<'_, T> {
         if !self.meet_at_all(queries, keys) {
             return;
         }
-        let Scores { products, logs: mut weights, faint } = self.scores(q, k);
+        let Scores {
+            products,
+            logs: mut weights,
+            faint,
+        } = self.scores(q, k);
         if !self.are_values() {
             // The very numbers of the forward pass: weights of a row must add up to one.
             for (weights, row) in weights.chunks_exact_mut(keys).zip(given.rows) {
@@ -319,9 +358,21 @@ impl<T: Real> Pairs<'_, T> {
         }
         let mut along = numbers.any(weights.len());
         let target = MatMut::new(&mut along, queries, keys);
-        matmul_in(numbers, T::one(), given.cotangent, values.t(), T::zero(), target);
+        matmul_in(
+            numbers,
+            T::one(),
+            given.cotangent,
+            values.t(),
+            T::zero(),
+            target,
+        );
         let mut slopes = numbers.any(weights.len());
-        self.pull_rows(given, keys, (&products, &mut weights), (&mut along, &mut slopes));
+        self.pull_rows(
+            given,
+            keys,
+            (&products, &mut weights),
+            (&mut along, &mut slopes),
+        );
         for (i, j) in faint {
             let at = i * keys + j;
             let (terms, _) = q.terms(i, k, j);
@@ -332,9 +383,19 @@ impl<T: Real> Pairs<'_, T> {
                 own.for_each(|(sum, &term)| *sum += share * term);
             }
         }
-        let (weights, slopes) = (Mat::new(&weights, queries, keys), Mat::new(&slopes, queries, keys));
+        let (weights, slopes) = (
+            Mat::new(&weights, queries, keys),
+            Mat::new(&slopes, queries, keys),
+        );
         let target = MatMut::new(of_values, keys, width);
-        matmul_in(numbers, T::one(), weights.t(), given.cotangent, T::one(), target);
+        matmul_in(
+            numbers,
+            T::one(),
+            weights.t(),
+            given.cotangent,
+            T::one(),
+            target,
+        );
         for (slopes, own, other, gradient) in [(slopes, q, k, of_q), (slopes.t(), k, q, of_k)] {
             let mut cotangent = numbers.any(own.block.len());
             let target = MatMut::new(&mut cotangent, own.block.rows, self.features.count());

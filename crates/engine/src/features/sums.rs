@@ -65,10 +65,20 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds multiples of the features of some rows, times their $y$; without a last column, it holds ones.
-    pub(super) fn add(&mut self, multiples: &[T], y: Mat<T>, last: Option<&[T]>, numbers: &Buffers<T>) {
+    pub(super) fn add(
+        &mut self,
+        multiples: &[T],
+        y: Mat<T>,
+        last: Option<&[T]>,
+        numbers: &Buffers<T>,
+    ) {
         let ((rows, width), features) = (y.shape(), self.last.len());
         record(Operations::multiply_adds(multiples.len()));
-        instructions::run(AddRows { rows: multiples, weights: last, sums: &mut self.last });
+        instructions::run(AddRows {
+            rows: multiples,
+            weights: last,
+            sums: &mut self.last,
+        });
         let target = MatMut::new(&mut self.wide, features, width);
         let multiples = Mat::new(multiples, rows, features).t();
         matmul_in(numbers, T::one(), multiples, y, T::one(), target);
@@ -76,14 +86,21 @@ impl<T: Real> Sums<T> {
 
     /// Writes the state of rows whose features relative to `levels` are `multiples`.
     pub(super) fn normalise(&self, multiples: &[T], levels: &[T], rows: &mut [Row<T>]) {
-        instructions::run(Normalise { multiples, sums: &self.last, levels, rows });
+        instructions::run(Normalise {
+            multiples,
+            sums: &self.last,
+            levels,
+            rows,
+        });
     }
 
     /// Writes the last column's sums into each row, times the row's factor if there are any.
     pub(super) fn multiply_last(&self, factors: Option<&[T]>, out: &mut [T]) {
         for (i, out) in out.chunks_exact_mut(self.last.len()).enumerate() {
             let factor = factors.map_or(T::one(), |factors| factors[i]);
-            out.iter_mut().zip(&self.last).for_each(|(out, &x)| *out = x * factor);
+            out.iter_mut()
+                .zip(&self.last)
+                .for_each(|(out, &x)| *out = x * factor);
         }
     }
 
@@ -145,7 +162,10 @@ impl<T: Real> Task for Normalise<'_, T> {
         let multiples = self.multiples.chunks_exact(self.sums.len());
         let each = self.rows.iter_mut().zip(multiples).zip(self.levels);
         for ((row, multiples), &reference) in each {
-            *row = Row { reference, normaliser: dot(multiples, self.sums) };
+            *row = Row {
+                reference,
+                normaliser: dot(multiples, self.sums),
+            };
         }
     }
 }

@@ -9,7 +9,6 @@
 //! alone, padding aside, and joined in order, so the bits depend neither on the number of threads nor on what else
 //! is in the batch.
 
-
 use super::course::{Course, Part, Span};
 use crate::pairwise::{GradientRows, HeadGradients};
 use bochner_numerics::{Real, parallel};

@@ -30,7 +30,11 @@ impl Mask {
         if !fits(examples, batch) || !fits(of_heads, heads) {
             return Err(Error::Mask {
                 what: "number of matrices",
-                expected: format!("{} for the examples and {} for the heads", one_or(batch), one_or(heads)),
+                expected: format!(
+                    "{} for the examples and {} for the heads",
+                    one_or(batch),
+                    one_or(heads)
+                ),
                 got: format!("{examples} for the examples and {of_heads} for the heads"),
             });
         }
@@ -67,7 +71,11 @@ impl Mask {
         let total = ends.last().copied().unwrap_or(0);
         let misfit = |expected, got| {
             let what = "packed sequences";
-            Err(Error::Mask { what, expected, got })
+            Err(Error::Mask {
+                what,
+                expected,
+                got,
+            })
         };
         if batch != 1 || queries != keys {
             let expected = "of one example with as many queries as keys".to_owned();

@@ -88,14 +88,20 @@ impl Mask {
     /// With more queries than keys the first `Tq - Tk` queries see nothing.
     #[doc(alias = "is_causal")]
     pub fn with_causality(self) -> Self {
-        Self { causal: true, ..self }
+        Self {
+            causal: true,
+            ..self
+        }
     }
 
     /// Adds causality after a prefix: every query sees the first `prefix` keys, and as many more as
     /// causality lets it. In packed sequences, the first keys of its own sequence.
     #[doc(alias = "prefix_lm")]
     pub fn with_causality_after(self, prefix: usize) -> Self {
-        Self { prefix, ..self.with_causality() }
+        Self {
+            prefix,
+            ..self.with_causality()
+        }
     }
 
     /// Adds causality by blocks: query `i` sees key `j` only if
@@ -105,7 +111,10 @@ impl Mask {
     /// [`Error::Argument`] for blocks of no positions.
     pub fn with_causal_blocks(self, size: usize) -> Result<Self, Error> {
         argument::at_least_one("positions of a causal block", size)?;
-        Ok(Self { more_of_block: size - 1, ..self.with_causality() })
+        Ok(Self {
+            more_of_block: size - 1,
+            ..self.with_causality()
+        })
     }
 
     /// Adds a sliding window: a query sees the keys from `left` positions before it to `right` positions after it.
@@ -121,14 +130,21 @@ impl Mask {
     pub fn with_window(self, left: usize, right: usize) -> Result<Self, Error> {
         let sides = "positions of a window, beside the query's own";
         argument::at_least_one(sides, left.saturating_add(right))?;
-        Ok(Self { window: Some([left, right]), ..self })
+        Ok(Self {
+            window: Some([left, right]),
+            ..self
+        })
     }
 
     /// Narrows the mask's own window to another one. The two together may leave each query itself alone.
     pub fn within(self, [left, right]: [usize; 2]) -> Self {
         let own = self.window.unwrap_or([usize::MAX; 2]);
         let window = [own[0].min(left), own[1].min(right)];
-        Self { window: Some(window), causal: self.causal || window[1] == 0, ..self }
+        Self {
+            window: Some(window),
+            causal: self.causal || window[1] == 0,
+            ..self
+        }
     }
 
     /// Packs sequences into one example: queries and keys are sequences of these lengths, one after the
@@ -142,7 +158,10 @@ impl Mask {
             *end = end.saturating_add(length);
             Some(*end)
         });
-        Self { ends: Some(Arc::new(ends.collect())), ..self }
+        Self {
+            ends: Some(Arc::new(ends.collect())),
+            ..self
+        }
     }
 
     /// Sets the key lengths, in the memory of the previous ones unless a clone shares it.
@@ -155,7 +174,10 @@ impl Mask {
     /// Keeps the first `lengths[b]` keys of example `b`; the others are padding.
     #[doc(alias = "key_padding_mask")]
     pub fn with_key_lengths(self, lengths: Vec<usize>) -> Self {
-        Self { key_lengths: Some(Arc::new(lengths)), ..self }
+        Self {
+            key_lengths: Some(Arc::new(lengths)),
+            ..self
+        }
     }
 
     /// States how many queries of each example are not padding.
@@ -163,7 +185,10 @@ impl Mask {
     /// The choice of a form uses it, and means over the queries do; the rows of padded queries are computed like any
     /// other. Where a layer attends from a sequence to itself, the key lengths stand for it unless it is given.
     pub fn with_query_lengths(self, lengths: Vec<usize>) -> Self {
-        Self { query_lengths: Some(Arc::new(lengths)), ..self }
+        Self {
+            query_lengths: Some(Arc::new(lengths)),
+            ..self
+        }
     }
 
     /// Keeps the pairs that are `true` in `matrix`, of shape `[Tq, Tk]`.
@@ -173,7 +198,10 @@ impl Mask {
 
     /// Keeps the pairs that are `true` in the matrix of their example and head, `[1 or B, 1 or M, Tq, Tk]`.
     pub fn with_matrices(self, matrices: ArrayView4<bool>) -> Self {
-        Self { matrices: Some(Arc::new(Pattern::from_matrices(matrices))), ..self }
+        Self {
+            matrices: Some(Arc::new(Pattern::from_matrices(matrices))),
+            ..self
+        }
     }
 
     /// Keeps the pairs of positions for which `keeps(query, key)` is `true`; the position of query `i` is
@@ -192,7 +220,10 @@ impl Mask {
     /// ```
     #[doc(alias = "mask_mod")]
     pub fn with_pairs(self, keeps: impl Fn(i64, i64) -> bool + Send + Sync + 'static) -> Self {
-        Self { pairs: Some(PairRule::new(Arc::new(keeps))), ..self }
+        Self {
+            pairs: Some(PairRule::new(Arc::new(keeps))),
+            ..self
+        }
     }
 
     /// Keeps the pairs whose blocks of `size` positions are `true` in `blocks`, `[query block, key block]`. Positions
@@ -250,7 +281,10 @@ impl Mask {
 
     /// Whether packed sequences are all that [`needs_pairs`](Self::needs_pairs).
     pub(crate) fn is_only_packed(&self) -> bool {
-        let unpacked = Self { ends: None, ..self.clone() };
+        let unpacked = Self {
+            ends: None,
+            ..self.clone()
+        };
         self.is_packed() && !unpacked.needs_pairs()
     }
 
@@ -267,7 +301,11 @@ impl Mask {
 
     /// The mask without lengths.
     pub fn without_lengths(&self) -> Self {
-        Self { key_lengths: None, query_lengths: None, ..self.clone() }
+        Self {
+            key_lengths: None,
+            query_lengths: None,
+            ..self.clone()
+        }
     }
 
     /// The key lengths, if there are any.

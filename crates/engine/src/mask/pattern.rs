@@ -55,7 +55,11 @@ impl Pairs {
             Block::new(pairs.map(|(i, j)| keeps(i, j)).collect())
         };
         let blocks = parallel::map(queries.div_ceil(BLOCK) * columns, block);
-        Self { queries, keys, blocks }
+        Self {
+            queries,
+            keys,
+            blocks,
+        }
     }
 }
 
@@ -64,7 +68,8 @@ impl Pattern {
         let (examples, heads, queries, keys) = matrices.dim();
         let of_head = |matrix: ArrayView2<bool>| Pairs::new(queries, keys, |i, j| matrix[[i, j]]);
         let heads_of = matrices.outer_iter();
-        let all = heads_of.flat_map(|example| example.outer_iter().map(of_head).collect::<Vec<_>>());
+        let all =
+            heads_of.flat_map(|example| example.outer_iter().map(of_head).collect::<Vec<_>>());
         Self {
             shape: [examples, heads, queries, keys],
             heads: all.collect(),
@@ -107,7 +112,9 @@ impl HeadPattern<'_> {
 
     /// Whether all blocks that hold pairs of some queries and keys are hidden.
     pub(crate) fn hides(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
-        let blocks = |range: &Range<usize>| (range.start / BLOCK..range.end.div_ceil(BLOCK)).map(|n| n * BLOCK);
+        let blocks = |range: &Range<usize>| {
+            (range.start / BLOCK..range.end.div_ceil(BLOCK)).map(|n| n * BLOCK)
+        };
         let hidden = |i, j| *self.block(i, j) == Block::Hidden;
         blocks(queries).all(|i| blocks(keys).all(|j| hidden(i.min(self.0.queries - 1), j)))
     }
@@ -163,7 +170,10 @@ impl PairRule {
         }
         let position = |i: usize| (i + keys) as i64 - queries as i64;
         let pairs = Pairs::new(queries, keys, |i, j| self.keeps(position(i), j as i64));
-        let pattern = Arc::new(Pattern { shape, heads: vec![pairs] });
+        let pattern = Arc::new(Pattern {
+            shape,
+            heads: vec![pairs],
+        });
         *last = Some(pattern.clone());
         pattern
     }

@@ -13,15 +13,25 @@ impl Mask {
     pub fn keeps(&self, [b, m, i, j]: [usize; 4], [queries, keys]: [usize; 2]) -> bool {
         let position = (i + keys) as i64 - queries as i64;
         self.row_range(b, i, queries, keys).contains(&j)
-            && self.matrices.as_ref().is_none_or(|all| all.of_head(b, m).keeps(i, j))
-            && self.pairs.as_ref().is_none_or(|rule| rule.keeps(position, j as i64))
+            && self
+                .matrices
+                .as_ref()
+                .is_none_or(|all| all.of_head(b, m).keeps(i, j))
+            && self
+                .pairs
+                .as_ref()
+                .is_none_or(|rule| rule.keeps(position, j as i64))
     }
 
     /// Returns the keys that a row `[example, head, query]` keeps, in order.
     ///
     /// # Panics
     /// The panics of [`Mask::keeps`].
-    pub fn kept_keys_of(&self, [b, m, i]: [usize; 3], sizes: [usize; 2]) -> impl Iterator<Item = usize> {
+    pub fn kept_keys_of(
+        &self,
+        [b, m, i]: [usize; 3],
+        sizes: [usize; 2],
+    ) -> impl Iterator<Item = usize> {
         let all = self.row_range(b, i, sizes[0], sizes[1]);
         let is_by_range = !self.has_matrices();
         all.filter(move |&j| is_by_range || self.keeps([b, m, i, j], sizes))
@@ -119,7 +129,8 @@ pub(crate) struct HeadMask<'a> {
 impl<'a> HeadMask<'a> {
     /// Returns the keys that a row keeps, as far as patterns let it.
     pub(crate) fn range(&self, i: usize) -> Range<usize> {
-        self.mask.row_range(self.example, i, self.queries, self.keys)
+        self.mask
+            .row_range(self.example, i, self.queries, self.keys)
     }
 
     /// Whether ranges alone decide.
@@ -134,7 +145,9 @@ impl<'a> HeadMask<'a> {
 
     fn of_head(&self) -> impl Iterator<Item = HeadPattern<'a>> {
         let (example, head) = (self.example, self.head);
-        self.patterns.iter().map(move |pattern| pattern.of_head(example, head))
+        self.patterns
+            .iter()
+            .map(move |pattern| pattern.of_head(example, head))
     }
 
     /// Whether a row keeps a key of its range.
@@ -155,7 +168,13 @@ impl<'a> HeadMask<'a> {
 
     /// Overwrites the numbers of hidden keys in a row that holds one for each of `keys`.
     #[inline]
-    pub(crate) fn fill_hidden<T: Copy>(&self, i: usize, keys: &Range<usize>, row: &mut [T], value: T) {
+    pub(crate) fn fill_hidden<T: Copy>(
+        &self,
+        i: usize,
+        keys: &Range<usize>,
+        row: &mut [T],
+        value: T,
+    ) {
         let Range { start, end } = self.range(i);
         let [start, end] = [start, end].map(|j| j.clamp(keys.start, keys.end) - keys.start);
         if start > 0 || end < row.len() {

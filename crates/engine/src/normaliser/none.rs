@@ -3,9 +3,9 @@
 use super::{Block, BlockGradients, Normaliser, Row};
 use crate::Kind;
 use crate::lanes::{sum, total};
+use bochner_numerics::Real;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::scaling::bounded;
-use bochner_numerics::Real;
 
 /// Weights as they are, without a division: $o_i = \sum_j w_{ij} v_j$. For sigmoid attention and retention; weights may
 /// be negative.
@@ -34,7 +34,10 @@ impl<T: Real> Normaliser<T> for Unnormalised {
     }
 
     fn pull(&self, block: BlockGradients<T>) {
-        instructions::run(Pull { block, is_quotient: false });
+        instructions::run(Pull {
+            block,
+            is_quotient: false,
+        });
     }
 }
 
@@ -44,7 +47,13 @@ pub(super) struct Absorb<'a, T>(pub(super) Block<'a, T>);
 impl<T: Real> Task for Absorb<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let Block { scores, keys, factors, rows, rescale } = self.0;
+        let Block {
+            scores,
+            keys,
+            factors,
+            rows,
+            rescale,
+        } = self.0;
         rescale.fill(T::one());
         for (scores, row) in scores.chunks_exact_mut(keys).zip(rows) {
             row.sum += match factors {
@@ -59,14 +68,17 @@ impl<T: Real> Task for Absorb<'_, T> {
 #[inline(always)]
 fn multiply_and_sum<T: Real>(weights: &mut [T], factors: &[T]) -> T {
     let mut lanes = [T::zero(); 16];
-    let ((chunks, rest), (of_chunks, of_rest)) = (weights.as_chunks_mut::<16>(), factors.as_chunks::<16>());
+    let ((chunks, rest), (of_chunks, of_rest)) =
+        (weights.as_chunks_mut::<16>(), factors.as_chunks::<16>());
     for (chunk, factors) in chunks.iter_mut().zip(of_chunks) {
         for ((x, &factor), lane) in chunk.iter_mut().zip(factors).zip(&mut lanes) {
             *x *= factor;
             *lane += *x;
         }
     }
-    rest.iter_mut().zip(of_rest).for_each(|(x, &factor)| *x *= factor);
+    rest.iter_mut()
+        .zip(of_rest)
+        .for_each(|(x, &factor)| *x *= factor);
     total(lanes, rest)
 }
 
@@ -79,8 +91,19 @@ pub(super) struct Pull<'a, T> {
 impl<T: Real> Task for Pull<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let BlockGradients { scores, weights, mut terms, keys, factors, rows, deltas, dropout } = self.block;
-        let all = scores.chunks_exact_mut(keys).zip(weights.chunks_exact_mut(keys));
+        let BlockGradients {
+            scores,
+            weights,
+            mut terms,
+            keys,
+            factors,
+            rows,
+            deltas,
+            dropout,
+        } = self.block;
+        let all = scores
+            .chunks_exact_mut(keys)
+            .zip(weights.chunks_exact_mut(keys));
         for (r, ((scores, weights), row)) in all.zip(rows).enumerate() {
             let (inverse, delta) = match self.is_quotient {
                 // Without a floor the sum can be so small that its reciprocal overflows.
@@ -90,9 +113,15 @@ impl<T: Real> Task for Pull<'_, T> {
             let of_row = r * keys..(r + 1) * keys;
             if let Some(dropout) = dropout {
                 let dropout = &dropout[of_row.clone()];
-                weights.iter_mut().zip(dropout).for_each(|(dp, &factor)| *dp *= factor);
+                weights
+                    .iter_mut()
+                    .zip(dropout)
+                    .for_each(|(dp, &factor)| *dp *= factor);
             }
-            match (factors, terms.as_deref_mut().map(|terms| &mut terms[of_row.clone()])) {
+            match (
+                factors,
+                terms.as_deref_mut().map(|terms| &mut terms[of_row.clone()]),
+            ) {
                 (Some(factors), Some(terms)) => {
                     let pairs = scores.iter_mut().zip(weights.iter_mut());
                     for (((x, dp), &factor), term) in pairs.zip(factors).zip(terms) {
@@ -112,7 +141,10 @@ impl<T: Real> Task for Pull<'_, T> {
             }
             if let Some(dropout) = dropout {
                 let dropout = &dropout[of_row];
-                weights.iter_mut().zip(dropout).for_each(|(p, &factor)| *p *= factor);
+                weights
+                    .iter_mut()
+                    .zip(dropout)
+                    .for_each(|(p, &factor)| *p *= factor);
             }
         }
     }

@@ -24,7 +24,11 @@ impl Softmax {
     /// [`Normaliser::pull`] of powers of another base, given its binary and its natural logarithm.
     pub fn pull_powers<T: Real>(block: BlockGradients<T>, log2_base: T, ln_base: T) {
         record(Operations::exponentials(block.scores.len()));
-        instructions::run(Pull { block, log2_base, ln_base });
+        instructions::run(Pull {
+            block,
+            log2_base,
+            ln_base,
+        });
     }
 }
 
@@ -67,12 +71,22 @@ struct Absorb<'a, T> {
 impl<T: Real> Task for Absorb<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let Block { scores, keys, rows, rescale, .. } = self.block;
+        let Block {
+            scores,
+            keys,
+            rows,
+            rescale,
+            ..
+        } = self.block;
         for ((scores, row), rescale) in scores.chunks_exact_mut(keys).zip(rows).zip(rescale) {
             let now = max(scores).max(row.largest);
             if now == T::neg_infinity() {
                 // No key is kept so far, unless a score is NaN.
-                let all = scores.iter().find(|x| x.is_nan()).copied().unwrap_or_default();
+                let all = scores
+                    .iter()
+                    .find(|x| x.is_nan())
+                    .copied()
+                    .unwrap_or_default();
                 scores.fill(all);
                 row.sum += all;
                 *rescale = T::one();
@@ -97,8 +111,18 @@ struct Pull<'a, T> {
 impl<T: Real> Task for Pull<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let BlockGradients { scores, weights, keys, rows, deltas, dropout, .. } = self.block;
-        let all = scores.chunks_exact_mut(keys).zip(weights.chunks_exact_mut(keys));
+        let BlockGradients {
+            scores,
+            weights,
+            keys,
+            rows,
+            deltas,
+            dropout,
+            ..
+        } = self.block;
+        let all = scores
+            .chunks_exact_mut(keys)
+            .zip(weights.chunks_exact_mut(keys));
         for (r, ((scores, weights), row)) in all.zip(rows).enumerate() {
             if row.largest == T::neg_infinity() {
                 // No key is kept.

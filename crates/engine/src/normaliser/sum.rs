@@ -37,6 +37,9 @@ impl<T: Real> Normaliser<T> for Sum {
     }
 
     fn pull(&self, block: BlockGradients<T>) {
-        instructions::run(Pull { block, is_quotient: true });
+        instructions::run(Pull {
+            block,
+            is_quotient: true,
+        });
     }
 }

@@ -30,16 +30,36 @@ pub(crate) fn attend<T: Real>(
 ) -> Result<PairsState<T>, Error> {
     let heads = call.all_heads();
     let mut rows = vec![Row::new(0.0); heads * call.shape.queries];
-    let in_linear_time: Vec<bool> = (0..heads).map(|h| call.at(h).form() == Form::LinearTime).collect();
+    let in_linear_time: Vec<bool> = (0..heads)
+        .map(|h| call.at(h).form() == Form::LinearTime)
+        .collect();
     let (heads, starts) = match in_linear_time.contains(&true) {
-        true => squares::attend(kernel, call, &in_linear_time, OutputRows { output, rows: &mut rows })?,
+        true => squares::attend(
+            kernel,
+            call,
+            &in_linear_time,
+            OutputRows {
+                output,
+                rows: &mut rows,
+            },
+        )?,
         false => {
-            let out = OutputRows { output, rows: &mut rows };
-            (pair_by_pair(kernel, call, true, out)?, vec![Vec::new(); heads])
+            let out = OutputRows {
+                output,
+                rows: &mut rows,
+            };
+            (
+                pair_by_pair(kernel, call, true, out)?,
+                vec![Vec::new(); heads],
+            )
         }
     };
     fault::fault(kernel, call)?;
-    Ok(PairsState { heads, rows, starts })
+    Ok(PairsState {
+        heads,
+        rows,
+        starts,
+    })
 }
 
 /// Attention of all heads, without what a backward pass needs.
@@ -52,8 +72,19 @@ pub(crate) fn attend_once<T: Real>(
     if (0..heads).any(|h| call.at(h).form() == Form::LinearTime) {
         return attend(kernel, call, output).map(drop);
     }
-    let mut rows = call.workspace.pool().filled(heads * call.shape.queries, Row::new(0.0));
-    pair_by_pair(kernel, call, false, OutputRows { output, rows: &mut rows })?;
+    let mut rows = call
+        .workspace
+        .pool()
+        .filled(heads * call.shape.queries, Row::new(0.0));
+    pair_by_pair(
+        kernel,
+        call,
+        false,
+        OutputRows {
+            output,
+            rows: &mut rows,
+        },
+    )?;
     fault::fault(kernel, call)
 }
 
@@ -77,7 +108,8 @@ fn pair_by_pair<T: Real>(
         },
         |h, (rows, result)| {
             let operands = attend_head(kernel, call, h, rows);
-            result[0] = Some(operands.map(|operands| if keep { operands } else { Operands::default() }));
+            result[0] =
+                Some(operands.map(|operands| if keep { operands } else { Operands::default() }));
         },
     );
     results.into_iter().flatten().collect()
@@ -117,7 +149,10 @@ pub(crate) fn attend_head<T: Real>(
 }
 
 /// Returns the normalised weights of all pairs, before dropout, `[B, M, Tq, Tk]`.
-pub(crate) fn weights<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>) -> Result<Array4<T>, Error> {
+pub(crate) fn weights<T: Real>(
+    kernel: &dyn PairKernel<T>,
+    call: &Call<T>,
+) -> Result<Array4<T>, Error> {
     let (queries, keys) = (call.shape.queries, call.shape.keys);
     let mut weights = vec![T::zero(); call.all_heads() * queries * keys];
     let block = call.blocks.queries;
@@ -134,7 +169,9 @@ pub(crate) fn weights<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>) -> Re
             if own.keys.is_empty() {
                 continue;
             }
-            let all = weights.chunks_exact_mut(keys).zip(own.weights.chunks_exact(own.keys.len()));
+            let all = weights
+                .chunks_exact_mut(keys)
+                .zip(own.weights.chunks_exact(own.keys.len()));
             for (i, (row, own_row)) in rows.zip(all) {
                 row[own.keys.clone()].copy_from_slice(own_row);
                 if own_row.iter().any(|x| !x.is_finite()) {

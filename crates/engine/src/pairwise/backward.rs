@@ -1,7 +1,7 @@
 //! The backward pass of one chunk of queries.
 
-use super::terms::Terms;
 use super::Head;
+use super::terms::Terms;
 use crate::call::blocks;
 use crate::lanes::{add, dot};
 use crate::normaliser::{BlockGradients, Row};
@@ -65,7 +65,11 @@ impl<T: Real> HeadGradients<T> {
         let bias = head.bias.filter(|_| wants_bias);
         let (of_row, of_all) = bias.map_or((0, 0), |bias| bias.gradient_sizes());
         // The first chunk's are joined by those of all others.
-        let room = if queries.start == 0 { head.rows.queries } else { rows };
+        let room = if queries.start == 0 {
+            head.rows.queries
+        } else {
+            rows
+        };
         Self {
             first_query: queries.start,
             widths: (width, value_width),
@@ -130,7 +134,13 @@ impl<T: Real> GradientRows<'_, T> {
         let (right, more_right) = self.right.split_at_mut((key - k) * width);
         let (values, more_values) = self.values.split_at_mut((key - k) * value_width);
         let (keys, more_keys) = self.keys.split_at_mut(key - k);
-        let before = Self { left, right, values, keys, ..self };
+        let before = Self {
+            left,
+            right,
+            values,
+            keys,
+            ..self
+        };
         let others = Self {
             first: (query, key),
             widths: self.widths,
@@ -182,7 +192,12 @@ impl<T: Real> Head<'_, T> {
     ///
     /// All queries meet a block of keys before the next one is fetched: keys bring more with them
     /// than queries do.
-    pub(crate) fn backward(&self, chunk: Range<usize>, given: &Cotangent<T>, wants_bias: bool) -> HeadGradients<T> {
+    pub(crate) fn backward(
+        &self,
+        chunk: Range<usize>,
+        given: &Cotangent<T>,
+        wants_bias: bool,
+    ) -> HeadGradients<T> {
         let mut gradients = HeadGradients::zeros(self, chunk.clone(), wants_bias);
         let mut rows = gradients.rows();
         let mut scratch = Scratch::default();
@@ -228,21 +243,32 @@ impl<T: Real> Head<'_, T> {
             None => self.values.row_range(keys.clone()).t().into(),
         };
         let (one, zero) = (T::one(), T::zero());
-        matmul_in(numbers, one, cotangent, values, zero, MatMut::new(weights, rows, cols));
+        matmul_in(
+            numbers,
+            one,
+            cotangent,
+            values,
+            zero,
+            MatMut::new(weights, rows, cols),
+        );
         self.products(queries.clone(), &keys, x);
         let near = self.pull_stripes((&queries, &keys), given, (x, weights), gradients);
 
         let weights = Mat::new(weights, rows, cols);
         let target = MatMut::new(gradients.value_rows(&keys), cols, self.value_width());
         matmul_in(numbers, one, weights.t(), cotangent, one, target);
-        let (left, right) = (self.left.row_range(queries.clone()), self.right.row_range(keys.clone()));
+        let (left, right) = (
+            self.left.row_range(queries.clone()),
+            self.right.row_range(keys.clone()),
+        );
         let factor = match self.kernel.raw() {
             Raw::Product => T::of(self.kernel.scale(self.width)),
             Raw::SquaredDistance => {
                 let ((q, k), width) = (gradients.first, gradients.widths.0);
                 let d_left = &mut gradients.left[elements(&queries, q, width)];
                 let d_right = &mut gradients.right[elements(&keys, k, width)];
-                self.points().pull((&queries, &keys), &near, x, [d_left, d_right]);
+                self.points()
+                    .pull((&queries, &keys), &near, x, [d_left, d_right]);
                 T::of(-2.0)
             }
         };
@@ -274,7 +300,14 @@ impl<T: Real> Head<'_, T> {
             let (x, weights) = (&mut x[pairs.clone()], &mut weights[pairs]);
             self.complete(own.clone(), keys, x, Some(&mut near));
             let rows = &rows[stripe];
-            self.pull_stripe((own, keys), given, rows, (x, weights), (&mut terms, &mut room), gradients);
+            self.pull_stripe(
+                (own, keys),
+                given,
+                rows,
+                (x, weights),
+                (&mut terms, &mut room),
+                gradients,
+            );
         }
         near
     }
@@ -296,7 +329,8 @@ impl<T: Real> Head<'_, T> {
         room.make(pairs, parameters, !is_raw, has_own_terms);
         let tile = self.tile(queries.start, keys);
         for n in 0..parameters {
-            self.kernel.parameter_slopes(&tile, n, x, &mut room.parameters[n * pairs..][..pairs]);
+            self.kernel
+                .parameter_slopes(&tile, n, x, &mut room.parameters[n * pairs..][..pairs]);
         }
         // Without scores of the kernel's own, x is changed in place.
         let mut slopes = None;
@@ -309,7 +343,9 @@ impl<T: Real> Head<'_, T> {
             }
         };
         let factors = self.add_terms(queries.clone(), keys, rows, scores, terms);
-        let deltas = queries.clone().map(|i| dot(given.cotangent.row(i), given.output.row(i)));
+        let deltas = queries
+            .clone()
+            .map(|i| dot(given.cotangent.row(i), given.output.row(i)));
         room.deltas.clear();
         room.deltas.extend(deltas);
         if let Some(dropout) = self.dropout {
@@ -335,7 +371,11 @@ impl<T: Real> Head<'_, T> {
                 let all = room.terms.iter_mut().zip(&*scores);
                 all.for_each(|(term, &x)| *term = x / T::of(base));
             }
-            let of_terms = if has_own_terms { &room.terms[..] } else { &*scores };
+            let of_terms = if has_own_terms {
+                &room.terms[..]
+            } else {
+                &*scores
+            };
             self.pull_terms(queries.clone(), keys, of_terms, gradients);
         }
         for ((i, scores), row) in queries.zip(scores.chunks_exact_mut(cols)).zip(rows) {
@@ -346,10 +386,17 @@ impl<T: Real> Head<'_, T> {
             }
         }
         for (n, gradient) in gradients.parameters.iter_mut().enumerate() {
-            instructions::run(Dot { a: &room.parameters[n * pairs..][..pairs], b: scores, sum: gradient });
+            instructions::run(Dot {
+                a: &room.parameters[n * pairs..][..pairs],
+                b: scores,
+                sum: gradient,
+            });
         }
         if let Some(slopes) = slopes {
-            instructions::run(Chain { slopes, gradients: scores });
+            instructions::run(Chain {
+                slopes,
+                gradients: scores,
+            });
         }
     }
 
@@ -370,7 +417,8 @@ impl<T: Real> Head<'_, T> {
             add(of_keys, terms);
             if let Some(bias) = self.bias.filter(|_| wants_bias) {
                 let row = &mut gradients.bias.0[(i - q) * of_row..][..of_row];
-                bias.row(i).pull_back(keys.clone(), terms, row, gradients.bias.1);
+                bias.row(i)
+                    .pull_back(keys.clone(), terms, row, gradients.bias.1);
             }
         }
     }
@@ -410,7 +458,8 @@ struct Room<T> {
 impl<T: Real> Room<T> {
     fn make(&mut self, pairs: usize, parameters: usize, scores: bool, terms: bool) {
         self.parameters.resize(parameters * pairs, T::zero());
-        self.scores.resize(if scores { pairs } else { 0 }, T::zero());
+        self.scores
+            .resize(if scores { pairs } else { 0 }, T::zero());
         self.terms.resize(if terms { pairs } else { 0 }, T::zero());
     }
 }
@@ -426,7 +475,11 @@ impl<T: Real> Task for Chain<'_, T> {
     fn run<A: Arithmetic>(self, _: A) {
         for (slope, &gradient) in self.slopes.iter_mut().zip(self.gradients) {
             let product = *slope * gradient;
-            *slope = if gradient == T::zero() { gradient } else { product };
+            *slope = if gradient == T::zero() {
+                gradient
+            } else {
+                product
+            };
         }
     }
 }

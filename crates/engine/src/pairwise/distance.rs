@@ -39,7 +39,12 @@ impl<T: Real> Points<'_, T> {
             let query = self.left.row(i);
             let norm = dot(query, query);
             let mut nearest = T::zero();
-            instructions::run(Complete { row: &mut *row, norm, norms, nearest: &mut nearest });
+            instructions::run(Complete {
+                row: &mut *row,
+                norm,
+                norms,
+                nearest: &mut nearest,
+            });
             if nearest < T::zero() {
                 self.compute_near((i, keys.start), norm, row, near.as_deref_mut());
             }
@@ -82,7 +87,10 @@ impl<T: Real> Points<'_, T> {
         for &(i, j) in near {
             let (row, column) = (i - queries.start, j - keys.start);
             let slope = two * std::mem::take(&mut dx[row * keys.len() + column]);
-            let (dq, dk) = (&mut d_left[row * width..][..width], &mut d_right[column * width..][..width]);
+            let (dq, dk) = (
+                &mut d_left[row * width..][..width],
+                &mut d_right[column * width..][..width],
+            );
             let pairs = self.left.row(i).iter().zip(self.right.row(j));
             for ((&q, &k), (dq, dk)) in pairs.zip(dq.iter_mut().zip(dk)) {
                 *dq += slope * (q - k);
@@ -90,11 +98,15 @@ impl<T: Real> Points<'_, T> {
             }
         }
         let mut sums = vec![T::zero(); keys.len()];
-        let rows = dx.chunks_exact(keys.len()).zip(d_left.chunks_exact_mut(width));
+        let rows = dx
+            .chunks_exact(keys.len())
+            .zip(d_left.chunks_exact_mut(width));
         for (i, (dx, dq)) in queries.clone().zip(rows) {
             add(&mut sums, dx);
             let of_row = two * sum(dx);
-            dq.iter_mut().zip(self.left.row(i)).for_each(|(d, &q)| *d += of_row * q);
+            dq.iter_mut()
+                .zip(self.left.row(i))
+                .for_each(|(d, &q)| *d += of_row * q);
         }
         for ((j, &of_column), dk) in keys.clone().zip(&sums).zip(d_right.chunks_exact_mut(width)) {
             let pairs = dk.iter_mut().zip(self.right.row(j));
@@ -114,7 +126,12 @@ struct Complete<'a, T> {
 impl<T: Real> Task for Complete<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let Self { row, norm, norms, nearest } = self;
+        let Self {
+            row,
+            norm,
+            norms,
+            nearest,
+        } = self;
         let near = T::of(NEAR);
         let complete = |x: T, other: T, least: T| {
             let norms = norm + other;
@@ -123,7 +140,8 @@ impl<T: Real> Task for Complete<'_, T> {
             (distance, if excess < least { excess } else { least })
         };
         let mut lanes = [*nearest; 16];
-        let ((chunks, rest), (of_chunks, of_rest)) = (row.as_chunks_mut::<16>(), norms.as_chunks::<16>());
+        let ((chunks, rest), (of_chunks, of_rest)) =
+            (row.as_chunks_mut::<16>(), norms.as_chunks::<16>());
         for (chunk, norms) in chunks.iter_mut().zip(of_chunks) {
             for ((x, &other), least) in chunk.iter_mut().zip(norms).zip(&mut lanes) {
                 (*x, *least) = complete(*x, other, *least);
@@ -132,6 +150,8 @@ impl<T: Real> Task for Complete<'_, T> {
         for (x, &other) in rest.iter_mut().zip(of_rest) {
             (*x, lanes[0]) = complete(*x, other, lanes[0]);
         }
-        *nearest = lanes.into_iter().fold(*nearest, |a, b| if b < a { b } else { a });
+        *nearest = lanes
+            .into_iter()
+            .fold(*nearest, |a, b| if b < a { b } else { a });
     }
 }

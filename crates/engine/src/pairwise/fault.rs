@@ -27,12 +27,26 @@ impl<T: Real> Head<'_, T> {
         let (scores, keys) = self.row_scores(query);
         let is_wrong = |x: T| x.is_nan() || x == T::infinity();
         let visible = |j: &usize| self.rows.range(query).contains(j) && self.rows.keeps(query, *j);
-        match keys.clone().filter(visible).find(|&j| is_wrong(scores[j - keys.start])) {
+        match keys
+            .clone()
+            .filter(visible)
+            .find(|&j| is_wrong(scores[j - keys.start]))
+        {
             Some(key) => {
                 let got = scores[key - keys.start].as_f64();
-                Error::Score { example, head, query, key: key + self.first_key, got }
+                Error::Score {
+                    example,
+                    head,
+                    query,
+                    key: key + self.first_key,
+                    got,
+                }
             }
-            None => Error::RowSum { example, head, query },
+            None => Error::RowSum {
+                example,
+                head,
+                query,
+            },
         }
     }
 }

@@ -24,7 +24,13 @@ impl<T: Real> ResultRows for OutputRows<'_, T> {
         let width = self.output.len() / self.rows.len().max(1);
         let (output, more_output) = self.output.split_at(rows * width);
         let (rows, more_rows) = self.rows.split_at_mut(rows);
-        (Self { output, rows }, Self { output: more_output, rows: more_rows })
+        (
+            Self { output, rows },
+            Self {
+                output: more_output,
+                rows: more_rows,
+            },
+        )
     }
 
     fn clear(self) {
@@ -111,7 +117,14 @@ impl<T: Real> Head<'_, T> {
             let weights = Mat::new(weights, count, keys.len());
             let target = MatMut::new(output, count, width);
             let (numbers, one) = (&self.workspace.numbers, T::one());
-            matmul_in(numbers, one, weights, self.values.row_range(keys), one, target);
+            matmul_in(
+                numbers,
+                one,
+                weights,
+                self.values.row_range(keys),
+                one,
+                target,
+            );
         }
     }
 
@@ -156,7 +169,13 @@ impl<T: Real> Head<'_, T> {
             let rows = &mut rows[stripe.clone()];
             let factors = self.add_terms(own, keys, rows, scores, &mut terms);
             let rescale = &mut rescale[stripe];
-            self.normaliser.absorb(Block { scores, keys: keys.len(), factors, rows, rescale });
+            self.normaliser.absorb(Block {
+                scores,
+                keys: keys.len(),
+                factors,
+                rows,
+                rescale,
+            });
         }
     }
 
@@ -168,7 +187,9 @@ impl<T: Real> Head<'_, T> {
             false => (STRIPE / keys).max(1),
         };
         let rows = &rows[start..];
-        let same = rows.iter().take_while(|row| row.reference == rows[0].reference);
+        let same = rows
+            .iter()
+            .take_while(|row| row.reference == rows[0].reference);
         start + same.take(most).count()
     }
 
@@ -192,7 +213,10 @@ impl<T: Real> Head<'_, T> {
         for ((i, scores), row) in each {
             if is_logit {
                 if let Some(terms) = factors {
-                    instructions::run(Add { scores: &mut *scores, terms });
+                    instructions::run(Add {
+                        scores: &mut *scores,
+                        terms,
+                    });
                 }
                 if let Some(bias) = self.bias {
                     bias.row(i).add_to(keys.clone(), per_unit, scores);
@@ -216,7 +240,14 @@ impl<T: Real> Head<'_, T> {
         let left = self.left.row_range(queries);
         let right = Right::from(self.packed.right.columns(keys.clone()));
         let target = MatMut::new(block, rows, cols);
-        matmul_in(&self.workspace.numbers, factor, left, right, T::zero(), target);
+        matmul_in(
+            &self.workspace.numbers,
+            factor,
+            left,
+            right,
+            T::zero(),
+            target,
+        );
     }
 
     /// Makes raw scores of products: distances, if the kernel asks for these. Adds the near pairs to a list.
@@ -233,7 +264,11 @@ impl<T: Real> Head<'_, T> {
     }
 
     pub(super) fn points(&self) -> Points<'_, T> {
-        Points { left: self.left, right: self.right, norms: &self.packed.norms }
+        Points {
+            left: self.left,
+            right: self.right,
+            norms: &self.packed.norms,
+        }
     }
 
     /// Finishes the state of rows that have met a key.
@@ -256,7 +291,11 @@ impl<T: Real> Head<'_, T> {
         all.extend(divisors);
         let divisors = all;
         if divisors.iter().any(|&divisor| divisor != T::one()) {
-            instructions::run(Divide { numbers, width, divisors: &divisors });
+            instructions::run(Divide {
+                numbers,
+                width,
+                divisors: &divisors,
+            });
         }
     }
 
@@ -278,7 +317,8 @@ impl<T: Real> Head<'_, T> {
     /// Returns all logits of a row, with the terms of keys and bias, in units of the normaliser's base.
     fn whole_row(&self, i: usize) -> Vec<f64> {
         let (mut scores, keys) = self.row_scores(i);
-        self.rows.fill_hidden(i, &keys, &mut scores, T::neg_infinity());
+        self.rows
+            .fill_hidden(i, &keys, &mut scores, T::neg_infinity());
         let (base, terms) = (self.normaliser.ln_base(), self.row_terms(i, &keys));
         let pairs = scores.iter().zip(&terms);
         pairs.map(|(x, term)| x.as_f64() + term / base).collect()
@@ -315,10 +355,16 @@ impl<T: Real> Head<'_, T> {
         }
         let (scores, keys) = self.row_scores(i);
         let counts = |j: usize| scores[j - keys.start] != T::zero();
-        let has_any = self.rows.range(i).any(|j| self.rows.keeps(i, j) && counts(j));
+        let has_any = self
+            .rows
+            .range(i)
+            .any(|j| self.rows.keeps(i, j) && counts(j));
         let mut row = match has_any {
             true => Row::new(self.largest_term(i, counts)),
-            false => Row { is_level: true, ..Row::new(row.reference) },
+            false => Row {
+                is_level: true,
+                ..Row::new(row.reference)
+            },
         };
         if let Some(sink) = self.sink {
             self.add_sink(sink, &mut row);

@@ -12,8 +12,8 @@
 mod attend;
 mod backward;
 mod distance;
-mod forward;
 mod fault;
+mod forward;
 mod pull;
 mod terms;
 
@@ -49,7 +49,11 @@ impl<T: Real> Operands<T> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         kernel.operands(at.rows_of(Side::Queries, inputs.q), &mut left);
         kernel.operands(at.rows_of(Side::Keys, inputs.k), &mut right);
-        Self { left, right, key_weights: key_weights(at, inputs) }
+        Self {
+            left,
+            right,
+            key_weights: key_weights(at, inputs),
+        }
     }
 
     /// The operands as matrices.
@@ -120,13 +124,21 @@ pub(crate) struct Packed<T> {
 
 impl<T: Real> Default for Packed<T> {
     fn default() -> Self {
-        Self { right: Panels::default(), values: None, norms: Vec::new(), positions: Vec::new() }
+        Self {
+            right: Panels::default(),
+            values: None,
+            norms: Vec::new(),
+            positions: Vec::new(),
+        }
     }
 }
 
 impl<T: Real> Packed<T> {
     pub(crate) fn new(kernel: &dyn PairKernel<T>, right: Mat<T>, workspace: &Workspace<T>) -> Self {
-        let mut packed = Self { right: Panels::new_in(&workspace.numbers, right.t()), ..Self::default() };
+        let mut packed = Self {
+            right: Panels::new_in(&workspace.numbers, right.t()),
+            ..Self::default()
+        };
         packed.append_rows(kernel, right, 0);
         packed
     }
@@ -146,10 +158,12 @@ impl<T: Real> Packed<T> {
     fn append_rows(&mut self, kernel: &dyn PairKernel<T>, right: Mat<T>, first: usize) {
         let keys = right.shape().0;
         if kernel.raw() == Raw::SquaredDistance {
-            self.norms.extend((0..keys).map(|j| crate::lanes::dot(right.row(j), right.row(j))));
+            self.norms
+                .extend((0..keys).map(|j| crate::lanes::dot(right.row(j), right.row(j))));
         }
         if !kernel.scores_are_raw() {
-            self.positions.extend((first..first + keys).map(|j| T::of(j as f64)));
+            self.positions
+                .extend((first..first + keys).map(|j| T::of(j as f64)));
         }
     }
 }
@@ -195,7 +209,10 @@ impl<'a, T: Real> Head<'a, T> {
     }
 
     /// The blocks of keys that some queries need.
-    fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<'a, T> {
+    fn key_blocks(
+        &self,
+        queries: &Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + use<'a, T> {
         let (rows, queries) = (self.rows, queries.clone());
         let keys = blocks(self.seen(&queries), self.blocks.keys);
         keys.filter(move |keys| rows.patterns.is_empty() || !rows.hides(&queries, keys))
@@ -204,7 +221,9 @@ impl<'a, T: Real> Head<'a, T> {
     /// The part of a block of keys that some queries see: the whole block, unless rows have windows.
     fn seen_of(&self, queries: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
         let seen = self.seen(queries);
-        if seen.end <= keys.start || (!self.rows.patterns.is_empty() && self.rows.hides(queries, keys)) {
+        if seen.end <= keys.start
+            || (!self.rows.patterns.is_empty() && self.rows.hides(queries, keys))
+        {
             return 0..0;
         }
         match self.rows.mask.has_starts() {

@@ -5,10 +5,10 @@ use crate::attend::{Gradients, Wanted};
 use crate::call::{Call, HeadAt, Inputs, copy_or, slab};
 use crate::kernel::{PairKernel, Side};
 use crate::linear::squares;
-use bochner_numerics::row_major::RowMajor;
 use crate::{Error, Shape};
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{Array1, Array3, ArrayD, ArrayView4};
 
@@ -24,38 +24,56 @@ pub(crate) fn pull_back<T: Real>(
     if !fits(kernel, call, state) {
         return Err(Error::Saved { what: "settings" });
     }
-    over_heads(call, given, parameters, wanted, |at, [output, cotangent], out| {
-        let admitted = at.admit()?;
-        let of_cotangent = at.admit_cotangent(cotangent)?;
-        let queries = call.shape.queries;
-        let given = Cotangent {
-            rows: &state.rows[at.h * queries..(at.h + 1) * queries],
-            output,
-            cotangent: copy_or(&of_cotangent, cotangent),
-        };
-        let head = HeadBack {
-            kernel,
-            at,
-            inputs: admitted.inputs(&at),
-            operands: &state.heads[at.h],
-            wanted,
-        };
-        let part = match state.starts[at.h].is_empty() {
-            true => head.pair_by_pair(&given),
-            false => squares::pull_back(kernel, &at, &head.inputs, head.operands, &state.starts[at.h], &given),
-        };
-        Ok(head.finish(part, out))
-    })
+    over_heads(
+        call,
+        given,
+        parameters,
+        wanted,
+        |at, [output, cotangent], out| {
+            let admitted = at.admit()?;
+            let of_cotangent = at.admit_cotangent(cotangent)?;
+            let queries = call.shape.queries;
+            let given = Cotangent {
+                rows: &state.rows[at.h * queries..(at.h + 1) * queries],
+                output,
+                cotangent: copy_or(&of_cotangent, cotangent),
+            };
+            let head = HeadBack {
+                kernel,
+                at,
+                inputs: admitted.inputs(&at),
+                operands: &state.heads[at.h],
+                wanted,
+            };
+            let part = match state.starts[at.h].is_empty() {
+                true => head.pair_by_pair(&given),
+                false => squares::pull_back(
+                    kernel,
+                    &at,
+                    &head.inputs,
+                    head.operands,
+                    &state.starts[at.h],
+                    &given,
+                ),
+            };
+            Ok(head.finish(part, out))
+        },
+    )
 }
 
 /// Whether a forward pass with such a kernel can have saved a state.
 fn fits<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>, state: &PairsState<T>) -> bool {
     let width = kernel.operand_width(call.shape.width);
-    let of_queries = |own: &Operands<T>| own.left.is_empty() || own.left.len() == call.shape.queries * width;
+    let of_queries =
+        |own: &Operands<T>| own.left.is_empty() || own.left.len() == call.shape.queries * width;
     let weighs = call.settings.key_weight.is_some();
     let of_keys = |own: &Operands<T>| own.key_weights.is_some() == weighs;
     let in_linear_time = state.starts.iter().any(|starts| !starts.is_empty());
-    state.heads.iter().all(|own| of_queries(own) && of_keys(own)) && (!in_linear_time || kernel.square().is_some())
+    state
+        .heads
+        .iter()
+        .all(|own| of_queries(own) && of_keys(own))
+        && (!in_linear_time || kernel.square().is_some())
 }
 
 /// The gradients of one head along what heads share.
@@ -84,9 +102,16 @@ pub(crate) fn over_heads<T: Real>(
     let numbers = &call.workspace.numbers;
     let given = given.map(|x| RowMajor::new(x, numbers));
     let heads = call.all_heads();
-    let Shape { queries, keys, width, value_width, .. } = call.shape;
+    let Shape {
+        queries,
+        keys,
+        width,
+        value_width,
+        ..
+    } = call.shape;
     let sizes = [queries * width, keys * width, keys * value_width];
-    let mut along: Vec<Result<Along<T>, Error>> = (0..heads).map(|_| Ok(Along::default())).collect();
+    let mut along: Vec<Result<Along<T>, Error>> =
+        (0..heads).map(|_| Ok(Along::default())).collect();
     let [q, k, v] = written_by(sizes.map(|size| heads * size), |all| {
         let mut sizes = sizes.into_iter();
         let [q, k, v] = all.map(|all| all.chunks(sizes.next().expect("three sizes")));
@@ -104,8 +129,14 @@ pub(crate) fn over_heads<T: Real>(
         q: call.query_array(width, q),
         k: call.kv_array(width, k),
         v: call.kv_array(value_width, v),
-        kernel: wanted.kernel.then(|| sum_parameters(call, parameters, &along)),
-        bias: if wanted.bias { sum_bias(call, &along) } else { None },
+        kernel: wanted
+            .kernel
+            .then(|| sum_parameters(call, parameters, &along)),
+        bias: if wanted.bias {
+            sum_bias(call, &along)
+        } else {
+            None
+        },
         sink: (wanted.sink && call.settings.sink.is_some()).then(|| sum_sinks(call, &along)),
     })
 }
@@ -119,7 +150,11 @@ fn check_finite<T: Real>(
     let of_kernel = ("the kernel's parameters", &along.parameters[..]);
     for (array, numbers) in arrays.into_iter().chain([of_kernel]) {
         if !max_norm(numbers).is_finite() {
-            return Err(Error::Slope { array, example: at.example(), head: at.head() });
+            return Err(Error::Slope {
+                array,
+                example: at.example(),
+                head: at.head(),
+            });
         }
     }
     Ok(along)
@@ -140,7 +175,9 @@ impl<T: Real> HeadBack<'_, T> {
         let [_, right] = self.operands.matrices(&self.inputs);
         let packed = Packed::new(self.kernel, right, self.at.workspace());
         let packed = packed.with_values(self.inputs.v, self.at.workspace());
-        let head = self.operands.head(self.kernel, &self.at, &self.inputs, &packed);
+        let head = self
+            .operands
+            .head(self.kernel, &self.at, &self.inputs, &packed);
         let part = |i: usize| head.backward(chunks[i].clone(), given, self.wanted.bias);
         let mut parts = parallel::map(chunks.len(), part).into_iter();
         let mut whole = parts.next().expect("there are queries");
@@ -162,11 +199,22 @@ impl<T: Real> HeadBack<'_, T> {
             weight.pull(self.at.rows_of(Side::Keys, self.inputs.k), &part.keys, k);
         }
         let [of_row, of_all] = &part.bias;
-        Along { parameters, bias: [&of_row[..], of_all].concat(), sink: part.sink }
+        Along {
+            parameters,
+            bias: [&of_row[..], of_all].concat(),
+            sink: part.sink,
+        }
     }
 
     /// Writes the gradients along queries or keys, some rows at a time.
-    fn pull_side(&self, side: Side, x: Mat<T>, gradient: &[T], out: &mut [T], parameters: &mut [T]) {
+    fn pull_side(
+        &self,
+        side: Side,
+        x: Mat<T>,
+        gradient: &[T],
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let (rows, width) = x.shape();
         if rows == 0 {
             return;
@@ -180,7 +228,9 @@ impl<T: Real> HeadBack<'_, T> {
             self.kernel.pull_operands(rows, gradient, out, &mut along);
             along
         });
-        pieces.iter().for_each(|piece| crate::lanes::add(parameters, piece));
+        pieces
+            .iter()
+            .for_each(|piece| crate::lanes::add(parameters, piece));
     }
 }
 
@@ -188,19 +238,28 @@ impl<T: Real> HeadBack<'_, T> {
 const ROWS: usize = 1024;
 
 /// The sums over the heads that share parameters, in the order of the examples.
-fn sum_parameters<T: Real>(call: &Call<T>, [sets, count]: [usize; 2], parts: &[Along<T>]) -> Array3<T> {
+fn sum_parameters<T: Real>(
+    call: &Call<T>,
+    [sets, count]: [usize; 2],
+    parts: &[Along<T>],
+) -> Array3<T> {
     let heads = call.shape.heads;
     let mut all = Array3::zeros((sets, heads, count));
     for (h, part) in parts.iter().enumerate() {
         let mut row = all.slice_mut(ndarray::s![h / heads % sets, h % heads, ..]);
-        row.iter_mut().zip(&part.parameters).for_each(|(sum, &x)| *sum += x);
+        row.iter_mut()
+            .zip(&part.parameters)
+            .for_each(|(sum, &x)| *sum += x);
     }
     all
 }
 
 fn sum_sinks<T: Real>(call: &Call<T>, parts: &[Along<T>]) -> Array1<T> {
     let mut all = Array1::zeros(call.shape.heads);
-    parts.iter().enumerate().for_each(|(h, part)| all[h % call.shape.heads] += part.sink);
+    parts
+        .iter()
+        .enumerate()
+        .for_each(|(h, part)| all[h % call.shape.heads] += part.sink);
     all
 }
 

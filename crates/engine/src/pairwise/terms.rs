@@ -15,16 +15,28 @@ pub(super) struct Terms<T> {
 impl<T: Real> Terms<T> {
     pub(super) fn new(head: &Head<T>, keys: usize) -> Self {
         let size = if head.has_terms() { keys } else { 0 };
-        Self { reference: f64::NAN, numbers: head.workspace.numbers.any(size) }
+        Self {
+            reference: f64::NAN,
+            numbers: head.workspace.numbers.any(size),
+        }
     }
 
     /// Returns what all rows with a reference add to their logits, or multiply their weights with: the same for all
     /// queries unless there is a bias.
-    pub(super) fn shared(&mut self, head: &Head<T>, keys: &Range<usize>, reference: f64) -> Option<&[T]> {
+    pub(super) fn shared(
+        &mut self,
+        head: &Head<T>,
+        keys: &Range<usize>,
+        reference: f64,
+    ) -> Option<&[T]> {
         let weights = &head.key_weights?[keys.clone()];
         if self.reference != reference {
             self.reference = reference;
-            head.relative(weights.iter().copied(), reference, &mut self.numbers[..keys.len()]);
+            head.relative(
+                weights.iter().copied(),
+                reference,
+                &mut self.numbers[..keys.len()],
+            );
         }
         Some(&self.numbers[..keys.len()])
     }
@@ -61,7 +73,11 @@ impl<T: Real> Head<'_, T> {
     fn relative(&self, logs: impl Iterator<Item = f64>, reference: f64, out: &mut [T]) {
         // Only a key without weight can exceed the reference: one that is hidden, or whose similarity is zero. It is
         // clamped, because its exponential could overflow.
-        let highest = if self.normaliser.is_quotient() { 0.0 } else { f64::INFINITY };
+        let highest = if self.normaliser.is_quotient() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
         let differences = logs.map(|u| (u - reference).min(highest));
         match self.normaliser.kind() {
             Kind::Logit => {
@@ -150,7 +166,8 @@ impl<T: Real> Head<'_, T> {
             (false, Some(weights)) => kept.map(|j| weights[j]).fold(f64::NEG_INFINITY, f64::max),
             (true, _) => {
                 let terms = self.row_terms(i, &keys);
-                kept.map(|j| terms[j - keys.start]).fold(f64::NEG_INFINITY, f64::max)
+                kept.map(|j| terms[j - keys.start])
+                    .fold(f64::NEG_INFINITY, f64::max)
             }
         };
         finite(largest)

@@ -59,12 +59,18 @@ fn score<T: Real>(score: impl Score) -> Trial<T> {
 #[test]
 fn rational_quadratic() -> Outcome {
     let score = rational_quadratic::RationalQuadratic;
-    conforms(learnt(score.clone(), [0.5, -0.3]), learnt(score, [0.5, -0.3]))
+    conforms(
+        learnt(score.clone(), [0.5, -0.3]),
+        learnt(score, [0.5, -0.3]),
+    )
 }
 
 #[test]
 fn alibi() -> Outcome {
-    conforms(learnt(alibi::Alibi, [0.5, 0.1]), learnt(alibi::Alibi, [0.5, 0.1]))
+    conforms(
+        learnt(alibi::Alibi, [0.5, 0.1]),
+        learnt(alibi::Alibi, [0.5, 0.1]),
+    )
 }
 
 #[test]
@@ -83,9 +89,12 @@ fn sigmoid_attention() -> Outcome {
 #[test]
 fn t5_bias() -> Outcome {
     fn trial<T: Real>() -> Trial<T> {
-        let table = (0..2 * t5_bias::BUCKETS).map(|n| T::of((n as f64).sin())).collect();
+        let table = (0..2 * t5_bias::BUCKETS)
+            .map(|n| T::of((n as f64).sin()))
+            .collect();
         Trial::with_learnt(table, |mask, table| {
-            let table = Array2::from_shape_vec((2, t5_bias::BUCKETS), table.to_vec()).expect("two heads");
+            let table =
+                Array2::from_shape_vec((2, t5_bias::BUCKETS), table.to_vec()).expect("two heads");
             t5_bias::settings(table.view(), mask).expect("a column a bucket")
         })
     }
@@ -114,7 +123,12 @@ fn elu() -> Outcome {
 fn moving_average() -> Outcome {
     fn trial<T: Real>() -> Trial<T> {
         Trial::with_learnt(numbers(&[0.3, 2.0]), |mask, theta| {
-            Settings::scan(moving_average::MovingAverage { theta: theta.to_vec() }, mask)
+            Settings::scan(
+                moving_average::MovingAverage {
+                    theta: theta.to_vec(),
+                },
+                mask,
+            )
         })
     }
     conforms(trial(), trial())

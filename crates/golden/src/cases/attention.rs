@@ -6,7 +6,15 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::engine::{Gradients, Wanted};
 use bochner_attention::kernels::points_gradients;
-use bochner_attention::{Form, Magnitude, Mask, Mechanism, Pass, Settings, Variant, attend, attend_vjp, find, weights, engine::{Blocks, Decoder, DecoderSize}, mechanism::{Cotangents, Streams}, kernels::{Points, Trained, self}, card::Stream};
+use bochner_attention::{
+    Form, Magnitude, Mask, Mechanism, Pass, Settings, Variant, attend, attend_vjp,
+    card::Stream,
+    engine::{Blocks, Decoder, DecoderSize},
+    find,
+    kernels::{self, Points, Trained},
+    mechanism::{Cotangents, Streams},
+    weights,
+};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, Ix4, s};
 
@@ -77,7 +85,10 @@ pub(super) fn in_forms<T: Real>(
         let (output, saved) = attend(&settings, q, k, v).map_err(Fault::refused)?;
         computed.output("output", &output);
         if let Some(g) = &cotangent {
-            let wanted = Wanted { kernel: true, ..Wanted::default() };
+            let wanted = Wanted {
+                kernel: true,
+                ..Wanted::default()
+            };
             let g = attend_vjp(&settings, &saved, q, k, v, g.view(), wanted);
             let g = g.map_err(Fault::refused)?;
             record(&g, computed);
@@ -212,11 +223,7 @@ fn record_streams<T: Real>(g: &Gradients<T>, computed: &mut Computed) {
 }
 
 /// Records the gradients of attention.
-pub(super) fn record<T: Real>(
-    g: &Gradients<T>,
-    points: &GivenPoints<T>,
-    computed: &mut Computed,
-) {
+pub(super) fn record<T: Real>(g: &Gradients<T>, points: &GivenPoints<T>, computed: &mut Computed) {
     record_streams(g, computed);
     if let Some(g) = &g.kernel {
         points.gradients(g, computed);

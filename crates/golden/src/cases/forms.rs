@@ -18,7 +18,9 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let (magnitude, mask) = (magnitude(file)?, mask(file)?);
     let settings = Settings {
         form: Form::LinearTime,
-        ..points.settings(file.number("floor")?, &mask).with_key_weight(magnitude)
+        ..points
+            .settings(file.number("floor")?, &mask)
+            .with_key_weight(magnitude)
     };
     let mut computed = Computed::default();
     let forms = [Form::Pairwise, Form::LinearTime].into_iter();

@@ -57,9 +57,16 @@ impl SquaredNorms {
     /// # Panics
     /// If `x` does not have `width` entries for each logarithm.
     pub fn write_logarithms<T: Real>(x: &[T], width: usize, p: f64, out: &mut [f64]) {
-        assert_eq!(x.len(), width * out.len(), "write_logarithms: a number for each row");
+        assert_eq!(
+            x.len(),
+            width * out.len(),
+            "write_logarithms: a number for each row"
+        );
         let mut norms = [PNorm::default(); 32];
-        for (x, out) in x.chunks(norms.len() * width).zip(out.chunks_mut(norms.len())) {
+        for (x, out) in x
+            .chunks(norms.len() * width)
+            .zip(out.chunks_mut(norms.len()))
+        {
             let rows = &mut norms[..out.len()];
             p_norms_into(x, width, p, rows);
             log_squares(rows, p, out);

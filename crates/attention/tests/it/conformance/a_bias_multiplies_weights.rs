@@ -3,10 +3,13 @@
 use crate::conformance::attention_is_what_its_formula_says::{assert_near, exponent, similarity};
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::engine::alibi_slopes;
-use bochner_attention::conformance::{Pair, Reference};
-use bochner_attention::{Bias, Form, Magnitude, Mask, Settings, engine::{Decoder, DecoderSize}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::conformance::{Pair, Reference};
+use bochner_attention::engine::alibi_slopes;
+use bochner_attention::{
+    Bias, Form, Magnitude, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+};
 use bochner_numerics::{finite_difference, relative_error};
 use ndarray::{Array2, Array4, ArrayD, Axis, s};
 
@@ -345,7 +348,10 @@ fn a_decoder_takes_what_follows_from_positions() {
                 size,
             );
             if name.starts_with("of") {
-                assert!(matches!(decoder, Err(bochner_attention::engine::Error::Unsupported { .. })));
+                assert!(matches!(
+                    decoder,
+                    Err(bochner_attention::engine::Error::Unsupported { .. })
+                ));
                 continue;
             }
             let mut decoder = decoder.unwrap();

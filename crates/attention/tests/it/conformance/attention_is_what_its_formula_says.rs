@@ -2,9 +2,12 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::conformance::{Pair, Reference, norm_square};
-use bochner_attention::{IkanDirect, Magnitude, Preset, kernels::{Points, RandomFeatureMap}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::conformance::{Pair, Reference, norm_square};
+use bochner_attention::{
+    IkanDirect, Magnitude, Preset,
+    kernels::{Points, RandomFeatureMap},
+};
 use bochner_numerics::check::largest;
 use bochner_numerics::{DropoutMask, finite_difference, relative_error};
 use ndarray::{Array1, Array4, ArrayBase, ArrayView2, Axis, Data, Dimension, s};

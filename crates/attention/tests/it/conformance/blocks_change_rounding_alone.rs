@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::Plain;
 use crate::conformance::plain::for_all_settings;
-use bochner_attention::{Error, Form, engine::Blocks};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
+use bochner_attention::{Error, Form, engine::Blocks};
 use bochner_numerics::ArgumentError;
 use ndarray::Array4;
 use std::collections::BTreeMap;
@@ -87,7 +87,12 @@ fn there_is_something_in_them() {
                 refused,
                 Error::Argument(ArgumentError::Empty { .. })
             ));
-            assert!(settings.settings().form_for(2, 3, [WIDTH, VALUE_WIDTH]).is_err());
+            assert!(
+                settings
+                    .settings()
+                    .form_for(2, 3, [WIDTH, VALUE_WIDTH])
+                    .is_err()
+            );
         }
     });
 }

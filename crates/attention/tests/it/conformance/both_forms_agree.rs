@@ -1,9 +1,9 @@
 //! The linear-time form is the quadratic form in another order.
 
 use crate::conformance::common::*;
+use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{Form, Magnitude, Mask, kernels::Points};
-use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayBase, Axis, Data, Dimension, s};
 

@@ -2,7 +2,13 @@
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Bias, Card, Error, Form, Mask, Support, Variant, registry, mechanism::Cotangents, engine::DecoderSize, card::{Draws, Masks, Penalty, Rows}};
+use bochner_attention::{
+    Bias, Card, Error, Form, Mask, Support, Variant,
+    card::{Draws, Masks, Penalty, Rows},
+    engine::DecoderSize,
+    mechanism::Cotangents,
+    registry,
+};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Tolerance, finite_difference, relative_error};
 use ndarray::{Array1, Array2, Array4, Axis, s};
@@ -241,7 +247,12 @@ pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
     for pass in [EVALUATION, TRAINING] {
         let [one, other] = [&example, &other].map(|x| case.forward(x, &mask, &pass).unwrap());
         let first = |x: &Array4<f64>| x.index_axis(Axis(0), 0).to_owned();
-        assert_eq!(first(&one.output.to_owned()), first(&other.output.to_owned()), "{}", case.name);
+        assert_eq!(
+            first(&one.output.to_owned()),
+            first(&other.output.to_owned()),
+            "{}",
+            case.name
+        );
         assert_ne!(one.output, other.output, "{}", case.name);
         let is_zero = |x: &Array1<f64>| x.iter().all(|&x| x == 0.0);
         let found = match one.penalty[0] == other.penalty[0] {

@@ -2,7 +2,11 @@
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::{Conformance, Reference};
-use bochner_attention::{Bias, Card, Error, Mask, Mechanism, Pass, Support, Variant, mechanism::{Cotangents, Forward, Gradients, Streams}, card::{Draws, Stream}};
+use bochner_attention::{
+    Bias, Card, Error, Mask, Mechanism, Pass, Support, Variant,
+    card::{Draws, Stream},
+    mechanism::{Cotangents, Forward, Gradients, Streams},
+};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4};
 
@@ -84,7 +88,10 @@ impl<T: Real> Case<T> {
     }
 
     pub(crate) fn output(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
-        self.forward(example, mask, pass).unwrap().output.into_owned()
+        self.forward(example, mask, pass)
+            .unwrap()
+            .output
+            .into_owned()
     }
 
     /// Gradients of the loss that [`loss`] computes.

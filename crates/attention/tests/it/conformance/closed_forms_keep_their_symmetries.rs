@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::Similarity;
 use crate::conformance::plain::with;
-use bochner_attention::{Magnitude, Mask};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::{Magnitude, Mask};
 use ndarray::{Array4, s};
 
 /// Multiples of 1/64: their sums with a thousand are exact.
@@ -32,6 +32,9 @@ fn expsin_depends_on_differences_alone() {
         [attended.output, g.q, g.k, g.v]
     };
     for (moved, own) in results(1024.0).iter().zip(&results(0.0)) {
-        assert!((moved - own).iter().all(|x| x.abs() < 1e-4), "{moved} {own}");
+        assert!(
+            (moved - own).iter().all(|x| x.abs() < 1e-4),
+            "{moved} {own}"
+        );
     }
 }

@@ -2,11 +2,14 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::PointSets;
+use crate::conformance::plain::attend;
 use crate::conformance::plain::{Plain, Similarity};
 use crate::names;
 use bochner_attention::engine::Error;
-use bochner_attention::{Form, Magnitude, Mask, Settings, engine::{Decoder, DecoderSize}};
-use crate::conformance::plain::{attend};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+};
 use bochner_numerics::{ArgumentError, Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 use crate::conformance::common::*;
+use crate::conformance::plain::attend;
 use crate::conformance::plain::{Plain, for_all_settings, for_all_settings_in_linear_time};
 use bochner_attention::{Mask, Workspace, engine::attend_into};
-use crate::conformance::plain::{attend};
 use ndarray::{Array1, Array4, s};
 
 /// Whether a row is empty in all heads.

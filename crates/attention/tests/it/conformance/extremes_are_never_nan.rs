@@ -1,9 +1,15 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::conformance::Conformance;
-use bochner_attention::{Error, Form, Magnitude, Mask, Pass, Variant, registry, mechanism::{Cotangents, Size}, kernels::{Points, RandomFeatureMap, Trained}, card::Rows};
 use crate::conformance::plain::{attend, attend_vjp};
+use bochner_attention::conformance::Conformance;
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Pass, Variant,
+    card::Rows,
+    kernels::{Points, RandomFeatureMap, Trained},
+    mechanism::{Cotangents, Size},
+    registry,
+};
 use bochner_numerics::{ArgumentError, Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
 use rand::Rng;
@@ -120,7 +126,9 @@ impl Extreme {
             Mask::none()
         };
         // The first columns of the values stand for the input, and outputs without values are as wide.
-        let has_values = card.streams.contains(&bochner_attention::card::Stream::Values);
+        let has_values = card
+            .streams
+            .contains(&bochner_attention::card::Stream::Values);
         let value_width = if has_values { value_width } else { width };
         let inputs = [(queries, width), (keys, width), (keys, value_width)]
             .map(|(time, width)| draws.array([batch, heads, time, width]));

@@ -2,9 +2,12 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::conformance::Conformance;
-use bochner_attention::{Form, Magnitude, Mask, Mikan, Pass, Posterior, Stationarity, Variant, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
+use bochner_attention::conformance::Conformance;
+use bochner_attention::{
+    Form, Magnitude, Mask, Mikan, Pass, Posterior, Stationarity, Variant,
+    kernels::{self, Points, RandomFeatureMap, Trained},
+};
 use bochner_numerics::{Seed, finite_difference};
 use ndarray::Array4;
 use rand::Rng;
@@ -100,12 +103,7 @@ fn with_points<'a>(
     }
 }
 
-fn check_points(
-    settings: &Plain<f64>,
-    example: &Example<f64>,
-    label: &str,
-    got: Gradients<f64>,
-) {
+fn check_points(settings: &Plain<f64>, example: &Example<f64>, label: &str, got: Gradients<f64>) {
     let (points, floor) = match settings.similarity {
         Similarity::Squared { points, floor } => (points, floor),
         Similarity::Features {

@@ -2,8 +2,12 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{Error, Form, Magnitude, Mask, Settings, engine::{Decoder, DecoderSize}, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp, weights};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+    kernels::{self, Points, RandomFeatureMap, Trained},
+};
 use ndarray::{Array4, Axis, s};
 
 /// Each head as often as heads of queries read it.
@@ -304,4 +308,3 @@ fn heads_that_do_not_divide_are_named() {
          width]"
     );
 }
-

@@ -1,9 +1,15 @@
 use crate::conformance::common::*;
+use crate::conformance::plain::attend;
 use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Settings, Softmax, Variant, mechanism::Cotangents, kernels::{Points, self}, card::Stream};
-use crate::conformance::plain::{attend};
+use bochner_attention::{
+    Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Settings,
+    Softmax, Variant,
+    card::Stream,
+    kernels::{self, Points},
+    mechanism::Cotangents,
+};
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4};
 

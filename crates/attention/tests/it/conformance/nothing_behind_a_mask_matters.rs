@@ -1,7 +1,7 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{Mask, card::Stream};
 use crate::conformance::plain::{Gradients, attend, attend_vjp};
+use bochner_attention::{Mask, card::Stream};
 use ndarray::{Array4, s};
 
 const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -143,10 +143,7 @@ fn a_kept_nan_shows() {
     }
 }
 
-fn run(
-    settings: &Plain<f64>,
-    Example { q, k, v }: &Example<f64>,
-) -> (Array4<f64>, Gradients<f64>) {
+fn run(settings: &Plain<f64>, Example { q, k, v }: &Example<f64>) -> (Array4<f64>, Gradients<f64>) {
     let (q, k, v) = (q.view(), k.view(), v.view());
     let attended = attend(q, k, v, &settings.settings()).unwrap();
     let g: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");

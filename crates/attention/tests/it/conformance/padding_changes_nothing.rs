@@ -72,7 +72,11 @@ pub(crate) fn sequences_can_be_padded(case: &Case<f64>) {
         let want = case.pull_back(&short, &mask, &EVALUATION, &forward, &output, &penalty);
 
         let padded = case.forward(&long, &mask, &EVALUATION).unwrap();
-        assert_close(&first(&padded.output.to_owned(), length), &forward.output, &case.name);
+        assert_close(
+            &first(&padded.output.to_owned(), length),
+            &forward.output,
+            &case.name,
+        );
         assert_close(&padded.penalty, &forward.penalty, &case.name);
         let (batch, heads, _, width) = output.dim();
         let nothing = Array4::zeros((batch, heads, more, width));

@@ -3,7 +3,10 @@
 use crate::conformance::common::*;
 pub(crate) use bochner_attention::engine::Gradients;
 use bochner_attention::engine::{Saved, Wanted};
-use bochner_attention::{Error, Form, Magnitude, Mask, Settings, engine, kernels::{Points, RandomFeatureMap, Trained, self}};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Settings, engine,
+    kernels::{self, Points, RandomFeatureMap, Trained},
+};
 use bochner_numerics::Real;
 use bochner_numerics::{DropoutMask, Seed};
 use ndarray::{Array4, ArrayView4, Axis};
@@ -91,22 +94,37 @@ pub(crate) fn attend<T: Real>(
     let given = [q, k, v].map(|x| x.to_owned());
     let settings = settings.clone();
     let output = output.into_owned();
-    Ok(Attended { output, settings, given, saved })
+    Ok(Attended {
+        output,
+        settings,
+        given,
+        saved,
+    })
 }
 
 /// All gradients that there are.
 pub(crate) fn attend_vjp<T: Real>(
-    Attended { settings, given: [q, k, v], saved, .. }: &Attended<T>,
+    Attended {
+        settings,
+        given: [q, k, v],
+        saved,
+        ..
+    }: &Attended<T>,
     cotangent: ArrayView4<T>,
 ) -> Result<Gradients<T>, Error> {
-    let numbers = settings.bias.as_ref().and_then(|bias| bias.zero_gradients());
+    let numbers = settings
+        .bias
+        .as_ref()
+        .and_then(|bias| bias.zero_gradients());
     let wanted = Wanted {
         kernel: true,
         bias: numbers.is_some(),
         sink: settings.sink.is_some(),
     };
     let (q, k, v) = (q.view(), k.view(), v.view());
-    Ok(engine::attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
+    Ok(engine::attend_vjp(
+        settings, saved, q, k, v, cotangent, wanted,
+    )?)
 }
 
 pub(crate) fn weights<T: Real>(

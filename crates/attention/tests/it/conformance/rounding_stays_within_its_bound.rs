@@ -2,8 +2,11 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Settings, kernels::{Points, self}};
 use crate::conformance::plain::{attend, attend_vjp};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings,
+    kernels::{self, Points},
+};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;

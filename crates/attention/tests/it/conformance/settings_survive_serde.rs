@@ -1,5 +1,10 @@
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Expsin, Form, IkanDirect, Mikan, Variant, registry, engine::Blocks, mechanism::{PrimalWeights, Redraw}};
+use bochner_attention::{
+    Expsin, Form, IkanDirect, Mikan, Variant,
+    engine::Blocks,
+    mechanism::{PrimalWeights, Redraw},
+    registry,
+};
 use serde::de::DeserializeOwned;
 
 #[test]

@@ -1,7 +1,7 @@
 use crate::conformance::common::*;
+use crate::conformance::plain::attend;
 use crate::conformance::plain::{Plain, PointSets, with};
 use bochner_attention::{Form, Magnitude, Mask};
-use crate::conformance::plain::{attend};
 use ndarray::{Array4, s};
 
 fn causal() -> Mask {

@@ -1,11 +1,16 @@
 use crate::conformance::common::*;
+use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{Form, Magnitude, Mask, kernels::Points};
-use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array4};
 
-type Results<T> = (Array4<T>, Array1<T>, bochner_attention::mechanism::Gradients<T>, Option<Array4<T>>);
+type Results<T> = (
+    Array4<T>,
+    Array1<T>,
+    bochner_attention::mechanism::Gradients<T>,
+    Option<Array4<T>>,
+);
 
 fn results<T: Real>(
     case: &Case<T>,
@@ -17,7 +22,12 @@ fn results<T: Real>(
         let forward = case.forward(example, mask, &TRAINING).unwrap();
         let gradients = case.gradients(example, mask, &TRAINING);
         let weights = case.weights(example, mask, &TRAINING);
-        (forward.output.into_owned(), forward.penalty, gradients, weights)
+        (
+            forward.output.into_owned(),
+            forward.penalty,
+            gradients,
+            weights,
+        )
     })
 }
 

@@ -107,4 +107,3 @@ fn across_blocks() {
         of_sizes(&case, &[(130, 515)]);
     }
 }
-

@@ -1,8 +1,12 @@
 //! What else is in a batch, and how far a sequence is padded for it, changes no bit of what one sequence gives.
 
 use crate::conformance::common::*;
-use bochner_attention::{Form, Magnitude, Mask, Settings, card::Penalty, kernels::{Points, RandomFeatureMap, Trained, self}};
 use crate::conformance::plain::{attend, attend_vjp};
+use bochner_attention::{
+    Form, Magnitude, Mask, Settings,
+    card::Penalty,
+    kernels::{self, Points, RandomFeatureMap, Trained},
+};
 use ndarray::{Array3, Array4, Axis, concatenate, s};
 
 /// Sizes of a batch whose first sequence is looked at.

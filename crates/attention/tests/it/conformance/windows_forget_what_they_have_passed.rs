@@ -4,9 +4,12 @@
 use crate::conformance::common::*;
 use crate::conformance::decoding_continues_the_sequence::{CAUSAL, SIZE, assert_within};
 use crate::conformance::keys_can_be_shared::settings_of_every_kernel;
+use crate::conformance::plain::attend;
 use bochner_attention::engine::Error;
-use bochner_attention::{Bias, Mask, Settings, engine::{Decoder, DecoderSize}};
-use crate::conformance::plain::{attend};
+use bochner_attention::{
+    Bias, Mask, Settings,
+    engine::{Decoder, DecoderSize},
+};
 use bochner_numerics::operations::count;
 use ndarray::{Array4, Axis, concatenate, s};
 use std::ops::Range;

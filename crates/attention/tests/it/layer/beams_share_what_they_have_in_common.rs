@@ -1,7 +1,10 @@
 //! Sequences that have branched off each other decode as each of them would alone, however they go on.
 
 use super::{PASS, WIDTH, array, build, layer, sequence, two_heads};
-use bochner_attention::{Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Performer, PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant, layer::MultiHeadDecoder};
+use bochner_attention::{
+    Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Performer,
+    PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant, layer::MultiHeadDecoder,
+};
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
 use ndarray::{Array2, Array3, Axis, s};

@@ -1,9 +1,12 @@
 //! The layer of bipolar attention over steps of time.
 
 use super::WIDTH;
-use crate::names;
-use bochner_attention::{Error, Mask, kernels, layer::{BipolarLayer, BipolarLayerConfig}};
 use crate::conformance::plain::{attend, attend_vjp};
+use crate::names;
+use bochner_attention::{
+    Error, Mask, kernels,
+    layer::{BipolarLayer, BipolarLayerConfig},
+};
 use bochner_nn::{Adam, Linear, Parameters, parameter_count};
 use bochner_numerics::{Seed, relative_error};
 use bochner_ops::{AdamConfig, Slot, SpikeTrain, SpikingNeuron};

@@ -1,7 +1,10 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
 use super::{PASS, array, build, layer, sequence, two_heads};
-use bochner_attention::{Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer, PositionBias, Posterior, RbfOnly, Softmax, Variant};
+use bochner_attention::{
+    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer,
+    PositionBias, Posterior, RbfOnly, Softmax, Variant,
+};
 use bochner_numerics::operations::count;
 use bochner_numerics::{ArgumentError, Seed, Tolerance};
 use ndarray::{Array2, Array3, ArrayView3, Axis, s};

@@ -1,4 +1,7 @@
-use bochner_attention::{Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Performer, Softmax, StaticConfig, Variant, card::Penalty, mechanism::Redraw};
+use bochner_attention::{
+    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Performer, Softmax,
+    StaticConfig, Variant, card::Penalty, mechanism::Redraw,
+};
 use bochner_nn::{Checkpoint, CheckpointError};
 use bochner_numerics::Seed;
 use dfdx::nn::{LoadFromSafetensors, SaveToSafetensors};

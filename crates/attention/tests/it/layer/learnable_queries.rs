@@ -1,7 +1,9 @@
 //! The layer whose queries are parameters is the layer with these queries for each example.
 
 use super::{PASS, Sequences, WIDTH, array, sequence, two_heads, variants, variants_across};
-use bochner_attention::{Error, Mask, MultiHeadConfig, PositionBias, Softmax, Variant, layer::LearnableQueryLayer};
+use bochner_attention::{
+    Error, Mask, MultiHeadConfig, PositionBias, Softmax, Variant, layer::LearnableQueryLayer,
+};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, relative_error};
 use dfdx::prelude::*;

@@ -1,5 +1,7 @@
 use crate::names;
-use bochner_attention::{Cat, Error, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Primal, Variant};
+use bochner_attention::{
+    Cat, Error, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Primal, Variant,
+};
 use bochner_numerics::{ArgumentError, Seed};
 use dfdx::prelude::*;
 

@@ -15,7 +15,9 @@ mod rotary_positions;
 mod settings_survive_serde;
 mod time_is_an_input;
 
-use bochner_attention::{Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry};
+use bochner_attention::{
+    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,
+};
 use bochner_nn::Element;
 use bochner_numerics::Seed;
 use dfdx::prelude::*;

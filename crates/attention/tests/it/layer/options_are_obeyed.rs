@@ -1,7 +1,12 @@
 //! Each option of a layer does what it says, or is refused.
 
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants_across};
-use bochner_attention::{Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Primal, Softmax, Workspace, mechanism::{PrimalWeights, Streams}, layer::Projection};
+use bochner_attention::{
+    Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias,
+    Primal, Softmax, Workspace,
+    layer::Projection,
+    mechanism::{PrimalWeights, Streams},
+};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;

@@ -2,7 +2,12 @@
 
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants};
 use crate::names;
-use bochner_attention::{Cat, Error, Form, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Softmax, Workspace, layer::LearnableQueryLayer, engine::{PositionCode, RotaryPairing}, card::Stream};
+use bochner_attention::{
+    Cat, Error, Form, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Softmax, Workspace,
+    card::Stream,
+    engine::{PositionCode, RotaryPairing},
+    layer::LearnableQueryLayer,
+};
 use bochner_numerics::{ArgumentError, Seed, Tolerance};
 use dfdx::prelude::*;
 use ndarray::{Array3, ArrayView3, Axis, concatenate, s};

@@ -1,7 +1,13 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
 use crate::conformance::settings_survive_serde::is_refused;
-use bochner_attention::{MultiHeadConfig, PositionBias, Rotary, Softmax, registry, layer::BipolarLayerConfig, card::{Masks, Stream}, engine::RotaryPairing};
+use bochner_attention::{
+    MultiHeadConfig, PositionBias, Rotary, Softmax,
+    card::{Masks, Stream},
+    engine::RotaryPairing,
+    layer::BipolarLayerConfig,
+    registry,
+};
 use bochner_numerics::Seed;
 
 #[test]

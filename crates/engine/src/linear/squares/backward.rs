@@ -9,7 +9,7 @@ use super::LinearTime;
 use super::order::Squares;
 use super::sums::{Augmented, Sums};
 use crate::lanes::dot;
-use crate::linear::{Span, RunningSums as _};
+use crate::linear::{RunningSums as _, Span};
 use crate::pairwise::{Cotangent, GradientRows, Scratch};
 use bochner_numerics::Real;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The forward pass: keys are summed up, and queries read the sums.
 
+use super::LinearTime;
 use super::order::Squares;
 use super::sums::{Augmented, Sums};
-use super::LinearTime;
-use crate::linear::{Span, RunningSums as _};
+use crate::linear::{RunningSums as _, Span};
 use crate::normaliser::Row;
 use crate::pairwise::OutputRows;
 use bochner_numerics::operations::record;
@@ -12,7 +12,12 @@ use std::ops::Range;
 
 impl<T: Real> LinearTime<'_, T> {
     /// Adds keys, weighted relative to the reference that the sums have.
-    pub(super) fn add_keys(&self, keys: Range<usize>, squares: &mut Squares<T>, sums: &mut Sums<T>) {
+    pub(super) fn add_keys(
+        &self,
+        keys: Range<usize>,
+        squares: &mut Squares<T>,
+        sums: &mut Sums<T>,
+    ) {
         let weighted = self.weighted_values(&keys, sums.reference);
         let squares = squares.of(self.head.right.row_range(keys));
         sums.add(squares, &weighted, self.numbers());
@@ -25,7 +30,11 @@ impl<T: Real> LinearTime<'_, T> {
         let mut g = self.numbers().filled(keys.len(), T::one());
         if let Some(weights) = self.head.key_weights {
             let mut factors = self.head.workspace.pool().empty(keys.len());
-            factors.extend(weights[keys.clone()].iter().map(|u| (u - reference).min(0.0)));
+            factors.extend(
+                weights[keys.clone()]
+                    .iter()
+                    .map(|u| (u - reference).min(0.0)),
+            );
             elementary::exp_in_place(&mut factors);
             g.iter_mut().zip(&factors).for_each(|(g, &x)| *g = T::of(x));
         }
@@ -48,14 +57,19 @@ impl<T: Real> LinearTime<'_, T> {
         let (width, queries) = (self.head.values.shape().1, span.queries.clone());
         let references = &self.plan.rows[queries.clone()];
         for (row, &reference) in rows.iter_mut().zip(references) {
-            *row = Row::new(if reference == f64::NEG_INFINITY { 0.0 } else { reference });
+            *row = Row::new(if reference == f64::NEG_INFINITY {
+                0.0
+            } else {
+                reference
+            });
         }
         let output = output.zeros();
         self.meet(span, output, rows);
         if !sums.is_empty() && !queries.is_empty() {
             let count = queries.len();
             record(
-                Operations::multiply_adds(2 * count * (width + 1)) + Operations::exponentials(count),
+                Operations::multiply_adds(2 * count * (width + 1))
+                    + Operations::exponentials(count),
             );
             let squares = squares.of(self.head.left.row_range(queries));
             let read = squares.read(&sums.moments, self.numbers());

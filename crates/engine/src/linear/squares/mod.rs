@@ -24,7 +24,9 @@ use crate::kernel::{PairKernel, Side};
 use crate::linear::{self, Course, PrefixSums, ResultRows, Span};
 use crate::mask::HeadMask;
 use crate::normaliser::Row;
-use crate::pairwise::{self, Cotangent, GradientRows, Head, HeadGradients, Operands, OutputRows, Packed, key_weights};
+use crate::pairwise::{
+    self, Cotangent, GradientRows, Head, HeadGradients, Operands, OutputRows, Packed, key_weights,
+};
 use crate::{Error, Form};
 use bochner_numerics::{Buffers, Real, parallel};
 use order::Squares;
@@ -48,7 +50,12 @@ impl<'a, T: Real> LinearTime<'a, T> {
     fn new(head: Head<'a, T>, plan: &'a Plan) -> Self {
         let square = head.kernel.square().expect("checked with the settings");
         let (scale, floor) = (T::of(square.scale.sqrt()), T::of(square.floor));
-        Self { head, scale, floor, plan }
+        Self {
+            head,
+            scale,
+            floor,
+            plan,
+        }
     }
 
     fn numbers(&self) -> &'a Buffers<T> {
@@ -82,7 +89,10 @@ impl<T: Real> PrefixSums<T> for LinearTime<'_, T> {
 
     /// Relative to the last reference at once, so that no block rescales the sums.
     fn zeros_before(&self, last: &Span) -> Sums<T> {
-        Sums { reference: self.plan.after(last), ..self.zeros() }
+        Sums {
+            reference: self.plan.after(last),
+            ..self.zeros()
+        }
     }
 
     fn add(&self, squares: &mut Squares<T>, span: &Span, sums: &mut Sums<T>) {
@@ -149,11 +159,15 @@ pub(crate) fn attend<T: Real>(
         |h, (rows, result)| {
             result[0] = Some(match in_linear_time[h] {
                 true => attend_head(kernel, call, h, rows),
-                false => pairwise::attend_head(kernel, call, h, rows).map(|operands| (operands, Vec::new())),
+                false => pairwise::attend_head(kernel, call, h, rows)
+                    .map(|operands| (operands, Vec::new())),
             });
         },
     );
-    let all = results.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+    let all = results
+        .into_iter()
+        .flatten()
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(all.into_iter().unzip())
 }
 
@@ -161,7 +175,12 @@ type AllHeads<T> = Result<(Vec<Operands<T>>, Vec<Starts<T>>), Error>;
 type HeadResult<T> = Result<(Operands<T>, Starts<T>), Error>;
 
 /// Attention of one head in linear time; pair by pair if that is not accurate enough and was not asked for.
-fn attend_head<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>, h: usize, out: OutputRows<T>) -> HeadResult<T> {
+fn attend_head<T: Real>(
+    kernel: &dyn PairKernel<T>,
+    call: &Call<T>,
+    h: usize,
+    out: OutputRows<T>,
+) -> HeadResult<T> {
     let at = call.at(h);
     let OutputRows { output, rows } = out;
     let output = output.zeros();
@@ -177,16 +196,26 @@ fn attend_head<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>, h: usize, ou
     let weights = operands.key_weights.as_deref();
     let is_automatic = call.settings.form == Form::Automatic;
     if is_automatic && least_share(weights, rows, &at.rows()) < LEAST_SHARE {
-        let operands = overwrite(output, rows, |out| pairwise::attend_head(kernel, call, h, out))?;
+        let operands = overwrite(output, rows, |out| {
+            pairwise::attend_head(kernel, call, h, out)
+        })?;
         return Ok((operands, Vec::new()));
     }
     // The operands of all heads at once would take 2R / d times the memory of queries and keys.
-    let operands = Operands { left: Vec::new(), right: Vec::new(), ..operands };
+    let operands = Operands {
+        left: Vec::new(),
+        right: Vec::new(),
+        ..operands
+    };
     Ok((operands, starts))
 }
 
 /// Calls `f` with rows that are there already, to be written over.
-fn overwrite<T: Real, R>(output: &mut [T], rows: &mut [Row<T>], f: impl FnOnce(OutputRows<T>) -> R) -> R {
+fn overwrite<T: Real, R>(
+    output: &mut [T],
+    rows: &mut [Row<T>],
+    f: impl FnOnce(OutputRows<T>) -> R,
+) -> R {
     bochner_numerics::memory::overwritten_by(output, |output| f(OutputRows { output, rows }))
 }
 
@@ -205,7 +234,10 @@ fn with_head<T: Real, R>(
         true => Packed::new(kernel, right, at.workspace()),
         false => Packed::default(),
     };
-    f(&LinearTime::new(operands.head(kernel, at, inputs, &packed), plan))
+    f(&LinearTime::new(
+        operands.head(kernel, at, inputs, &packed),
+        plan,
+    ))
 }
 
 /// Returns the gradients of one head along operands, values and log-weights.
@@ -239,19 +271,33 @@ pub(crate) fn decode<T: Real>(
     let queries = inputs.q.row_range(0..rows.queries);
     kernel.operands(at.rows_of(Side::Queries, queries), &mut left);
     kernel.operands(at.rows_of(Side::Keys, inputs.k), &mut right);
-    let operands = Operands { left, right, key_weights: key_weights(at, inputs) };
-    let inputs = Inputs { q: queries, ..*inputs };
+    let operands = Operands {
+        left,
+        right,
+        key_weights: key_weights(at, inputs),
+    };
+    let inputs = Inputs {
+        q: queries,
+        ..*inputs
+    };
     let [_, keys] = operands.matrices(&inputs);
     let packed = Packed::new(kernel, keys, at.workspace());
-    let head = Head { rows, ..operands.head(kernel, at, &inputs, &packed) };
-    let before = sums.as_ref().map_or(f64::NEG_INFINITY, |sums| sums.reference);
+    let head = Head {
+        rows,
+        ..operands.head(kernel, at, &inputs, &packed)
+    };
+    let before = sums
+        .as_ref()
+        .map_or(f64::NEG_INFINITY, |sums| sums.reference);
     let width = head.values.shape().1;
     let plan = Plan::new(&rows, head.key_weights, inputs.k.shape().0, 1, width).behind(before);
     let head = LinearTime::new(head, &plan);
     let sums = sums.get_or_insert_with(|| head.zeros());
     let mut states = at.workspace().pool().filled(rows.queries, Row::new(0.0));
     match output {
-        Some(output) => overwrite(output, &mut states, |out| linear::follow(&head, sums, Some(out))),
+        Some(output) => overwrite(output, &mut states, |out| {
+            linear::follow(&head, sums, Some(out))
+        }),
         None => linear::follow(&head, sums, None),
     }
 }
@@ -260,7 +306,13 @@ pub(crate) fn decode<T: Real>(
 fn plan<T: Real>(at: &HeadAt<T>, weights: Option<&[f64]>) -> Plan {
     // By the heads of one example: a sum must not depend on how many there are in the batch.
     let shape = at.call.shape;
-    Plan::new(&at.rows(), weights, at.kept(), shape.heads, shape.value_width)
+    Plan::new(
+        &at.rows(),
+        weights,
+        at.kept(),
+        shape.heads,
+        shape.value_width,
+    )
 }
 
 /// The least part of the sum of its keys' factors that is left in a row's normaliser: the mean
@@ -276,7 +328,10 @@ fn least_share<T: Real>(weights: Option<&[f64]>, rows: &[Row<T>], mask: &HeadMas
         seen = new.end.max(seen);
         sum += match weights {
             None => new.len() as f64,
-            Some(weights) => weights[new].iter().map(|u| (u - reference).min(0.0).exp()).sum(),
+            Some(weights) => weights[new]
+                .iter()
+                .map(|u| (u - reference).min(0.0).exp())
+                .sum(),
         };
         if seen > 0 {
             least = f64::min(least, row.sum.as_f64() / sum);

@@ -1,8 +1,8 @@
 //! The square of an inner product, as sums that can be taken before the other factor is known.
 
+use super::spread_columns::{self, Columns};
 use super::sums::Augmented;
 use super::symmetric_features::{self as features, SymmetricFeatures};
-use super::spread_columns::{self, Columns};
 use bochner_numerics::{Buffers, Mat, Real};
 
 /// Which of two factors of $x_a x_b y_n$ are multiplied first; the product with the third, summed up
@@ -103,7 +103,12 @@ impl<T: Real> Squares<T> {
         }
     }
 
-    pub(crate) fn pull_back(&mut self, moments: &Augmented<T>, y: &Augmented<T>, gradient: &mut [T]) {
+    pub(crate) fn pull_back(
+        &mut self,
+        moments: &Augmented<T>,
+        y: &Augmented<T>,
+        gradient: &mut [T],
+    ) {
         match self {
             Self::Features(psi) => psi.pull_back(moments, y, gradient),
             Self::Columns(x) => drop(x.pull_back(moments, y, gradient)),

@@ -59,7 +59,9 @@ fn running(weights: Option<&[f64]>, limits: impl Iterator<Item = usize>) -> Vec<
     let (mut largest, mut seen) = (f64::NEG_INFINITY, 0);
     let of_limit = |limit: usize| {
         if limit > seen {
-            let new = weights.map_or(0.0, |all| all[seen..limit].iter().copied().fold(largest, f64::max));
+            let new = weights.map_or(0.0, |all| {
+                all[seen..limit].iter().copied().fold(largest, f64::max)
+            });
             (largest, seen) = (largest.max(new), limit);
         }
         largest

@@ -47,7 +47,10 @@ pub fn linear_time_state<T: Real>(
     k: ArrayView4<T>,
     v: ArrayView4<T>,
 ) -> Result<LinearTimeState<T>, Error> {
-    let settings = Settings { form: Form::LinearTime, ..settings.clone() };
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..settings.clone()
+    };
     if settings.mask.is_causal() {
         return Err(Error::Unsupported {
             what: "the one state of a causal sequence",
@@ -64,7 +67,15 @@ pub fn linear_time_state<T: Real>(
     let sums = saved.log_sums(&settings)?;
     let workspace = Workspace::new();
     let call = Call::new([q, k, v], &settings, &workspace)?;
-    let Shape { batch, heads, queries, keys, value_width, width, .. } = call.shape;
+    let Shape {
+        batch,
+        heads,
+        queries,
+        keys,
+        value_width,
+        width,
+        ..
+    } = call.shape;
     let width = kernel.operand_width(width);
     let mut state = LinearTimeState {
         g: Array3::zeros((batch, heads, keys)),
@@ -82,9 +93,20 @@ pub fn linear_time_state<T: Real>(
         with_head(kernel.as_ref(), &at, &inputs, &operands, &plan, |head| {
             let starts = linear::starts(head);
             let sums_of_head = &starts[0];
-            let g = head.weighted_values(&(0..at.kept()), sums_of_head.reference).last;
-            state.g.slice_mut(s![b, m, ..g.len()]).iter_mut().zip(&g).for_each(|(place, &g)| *place = g);
-            head.second_moment(sums_of_head, value_width, state.a.slice_mut(s![b, m, .., ..]));
+            let g = head
+                .weighted_values(&(0..at.kept()), sums_of_head.reference)
+                .last;
+            state
+                .g
+                .slice_mut(s![b, m, ..g.len()])
+                .iter_mut()
+                .zip(&g)
+                .for_each(|(place, &g)| *place = g);
+            head.second_moment(
+                sums_of_head,
+                value_width,
+                state.a.slice_mut(s![b, m, .., ..]),
+            );
             for n in 0..value_width {
                 head.second_moment(sums_of_head, n, state.b.slice_mut(s![b, m, n, .., ..]));
             }

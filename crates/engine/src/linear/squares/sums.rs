@@ -98,12 +98,7 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds weighted rows `y`.
-    pub(super) fn add(
-        &mut self,
-        squares: &mut Squares<T>,
-        y: &Augmented<T>,
-        buffers: &Buffers<T>,
-    ) {
+    pub(super) fn add(&mut self, squares: &mut Squares<T>, y: &Augmented<T>, buffers: &Buffers<T>) {
         squares.add_to(y, &mut self.moments);
         self.totals.add(&y.total(buffers));
     }
