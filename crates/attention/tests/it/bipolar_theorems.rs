@@ -1,7 +1,7 @@
 //! The theorems on products of ternary and of binary numbers, by large samples.
 
 use crate::conformance::plain::weights;
-use bochner_attention::{Mask, Settings, fixed_point::ternary, kernels};
+use bochner_attention::{Mask, fixed_point::ternary, kernels};
 use bochner_numerics::check::random;
 use bochner_numerics::{Seed, Stream, standard_normal};
 use ndarray::{Array4, s};

@@ -3,12 +3,11 @@
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
     Form, Mask, Mechanism, Pass, Performer, Softmax, Variant,
-    engine::{Decoder, DecoderSize},
     kernels::{Coupling, Norms, RandomFeatureMap},
     mechanism::{Cotangents, Redraw, Size, Streams},
 };
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
-use ndarray::{Array1, Array4, Axis, ScalarOperand, concatenate, s};
+use ndarray::{Array1, Array4, Axis, concatenate, s};
 
 const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Positive,
@@ -169,35 +168,6 @@ fn both_forms_have_the_same_gradients_over_several_parts() {
             let bound = Tolerance::gradients::<f64>().bound(want.iter().copied());
             let off = (got - want).fold(0.0, |most: f64, off| most.max(off.abs()));
             assert!(off <= bound, "{map:?}: {off:e} exceeds {bound:e}");
-        }
-    }
-}
-
-/// Compares the gradients of values and cotangents, in linear time and by pairs, with those of multiples by powers of two.
-fn powers_come_out<T: Real + ScalarOperand>(
-    [q, k, v, cotangent]: [&Array4<T>; 4],
-    (map, mask): (RandomFeatureMap, &Mask),
-    powers: &[[i32; 2]],
-) {
-    for form in [Form::LinearTime, Form::Pairwise] {
-        let gradients = |[of_values, of_cotangents]: [i32; 2]| {
-            let power = |power: i32| T::of(2.0_f64.powi(power));
-            let (v, cotangent) = (v * power(of_values), cotangent * power(of_cotangents));
-            let [_, q, k, v] = results(&of(map, 8, form), [q, k, &v, &cotangent], mask);
-            let over = |x: Array4<T>, by: i32| x.mapv(|x| x.as_f64() * 2.0_f64.powi(-by));
-            let both = of_values + of_cotangents;
-            [over(q, both), over(k, both), over(v, of_cotangents)]
-        };
-        let want = gradients([0, 0]);
-        for &powers in powers {
-            for (got, want) in gradients(powers).iter().zip(&want) {
-                let bound = Tolerance::gradients::<T>().bound(want.iter().copied());
-                let is_close = |(got, want): (&f64, &f64)| (got - want).abs() <= bound;
-                assert!(
-                    got.iter().zip(want).all(is_close),
-                    "{map:?}, {form:?}, {mask:?}, {powers:?}"
-                );
-            }
         }
     }
 }

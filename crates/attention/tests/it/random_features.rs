@@ -2,23 +2,15 @@
 
 use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_attention::{
-    Form, Mask, Settings,
-    engine::{Decoder, DecoderSize},
+    Mask, Settings,
     kernels::{self, RandomFeatureMap, Trained},
 };
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Seed, relative_error};
-use ndarray::{Array2, Array3, Array4, arr1, s};
-use std::f32::consts::PI;
+use ndarray::{Array2, Array3, Array4, s};
 
 const HEADS: usize = 2;
 const WIDTH: usize = 4;
-const SIZE: DecoderSize = DecoderSize {
-    batch: 1,
-    heads: HEADS,
-    width: WIDTH,
-    value_width: 3,
-};
 
 /// The mask of dropout is one of all pairs: each key has its own factor, in whichever block of 128 it stands.
 #[test]
@@ -51,14 +43,4 @@ fn dropout_knows_each_key_beyond_the_first_block() {
             assert!(relative_error(&flat(got), &flat(want)) < 1e-12, "{m}");
         }
     }
-}
-
-fn step(decoder: &mut Decoder<f32>, [q, k, v]: [&Array4<f32>; 3], at: [usize; 2]) -> Array4<f32> {
-    let at = s![.., .., at[0]..at[1], ..];
-    decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap()
-}
-
-fn differ(got: &Array4<f32>, want: &Array4<f32>) -> f64 {
-    let flat = |x: &Array4<f32>| x.iter().map(|&x| x.into()).collect::<Vec<f64>>();
-    relative_error(&flat(got), &flat(want))
 }

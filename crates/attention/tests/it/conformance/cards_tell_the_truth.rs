@@ -188,7 +188,9 @@ pub(crate) fn bias_is_taken_as_claimed(case: &Case<f64>) {
     // Finite differences see the steps of a ceiling, which the surrogate gradient ignores: left out.
     if case.card.bias.is_yes() && !steps {
         let bias = of_table(&table);
-        let inputs = case.inputs(&example, &mask).with_bias(&bias);
+        let inputs = (case.inputs(&example, &mask))
+            .with_bias(&bias)
+            .with_bias_gradient();
         let whole = forward(&bias).unwrap();
         let (output, penalty) = cotangents(&whole);
         let cotangent = Cotangents {

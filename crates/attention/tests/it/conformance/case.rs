@@ -15,37 +15,16 @@ pub(crate) struct Case<T: Real> {
     pub(crate) name: String,
     pub(crate) card: Card,
     pub(crate) parameters: Vec<T>,
-    mechanism: Source<T>,
-}
-
-/// Where a mechanism comes from.
-enum Source<T: Real> {
-    Registry(Variant),
-    /// Written for these tests, with its own reference.
-    Test(Box<dyn Mechanism<T>>, Option<Variant>),
+    variant: Variant,
 }
 
 impl<T: Real> Case<T> {
     pub(crate) fn of(variant: Variant) -> Self {
-        let name = format!("{variant:?}");
-        Self::new(name, Source::Registry(variant))
-    }
-
-    /// A mechanism written for these tests, which should do what `variant` does, if there is such a one.
-    pub(crate) fn test(
-        name: String,
-        mechanism: Box<dyn Mechanism<T>>,
-        variant: Option<Variant>,
-    ) -> Self {
-        Self::new(name, Source::Test(mechanism, variant))
-    }
-
-    fn new(name: String, mechanism: Source<T>) -> Self {
         let mut case = Self {
-            name,
+            name: format!("{variant:?}"),
             card: Card::PAIRWISE,
             parameters: Vec::new(),
-            mechanism,
+            variant,
         };
         case.card = case.mechanism().card();
         let mut rng = Seed::new(8).stream("initial values");
@@ -58,18 +37,7 @@ impl<T: Real> Case<T> {
     }
 
     pub(crate) fn mechanism(&self) -> &dyn Mechanism<T> {
-        match &self.mechanism {
-            Source::Registry(variant) => variant.mechanism(),
-            Source::Test(mechanism, _) => mechanism.as_ref(),
-        }
-    }
-
-    /// The settings in the registry, or those that a mechanism of the tests is compared with.
-    fn variant(&self) -> Option<&Variant> {
-        match &self.mechanism {
-            Source::Registry(variant) => Some(variant),
-            Source::Test(_, variant) => variant.as_ref(),
-        }
+        self.variant.mechanism()
     }
 
     /// What the mechanism asks for.
@@ -211,8 +179,7 @@ impl Case<f64> {
         bias: Option<&Bias<f64>>,
     ) -> Option<Reference> {
         let inputs = self.inputs(example, mask).with_bias(bias);
-        let variant = self.variant()?;
-        let reference = variant.reference(&inputs, &self.parameters, pass);
+        let reference = self.variant.reference(&inputs, &self.parameters, pass);
         Some(reference.unwrap())
     }
 }

@@ -3,9 +3,9 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::Similarity;
 use crate::conformance::plain::with;
-use crate::conformance::plain::{attend, attend_vjp, weights};
+use crate::conformance::plain::{attend, attend_vjp};
 use bochner_attention::{Magnitude, Mask};
-use ndarray::{Array4, s};
+use ndarray::Array4;
 
 /// Multiples of 1/64: their sums with a thousand are exact.
 fn grid(time: usize, purpose: &str) -> Array4<f32> {

@@ -4,8 +4,8 @@ use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Settings,
-    Softmax, Variant,
+    Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Softmax,
+    Variant,
     card::Stream,
     kernels::{self, Points},
     mechanism::Cotangents,
@@ -287,7 +287,7 @@ fn the_linear_time_form_where_there_is_none() {
     let norm = Magnitude::Norm { p: 2.0 };
     let weight_dropout = dropout(0.3, "weights");
     for (settings, says) in [
-        (with(Similarity::Rbf, norm, &none, None), "spectral points"),
+        (with(Similarity::Rbf, norm, &none, None), "product of features"),
         (with(squared, norm, &matrix, None), "matrix"),
         (with(squared, norm, &none, weight_dropout), "dropout"),
     ] {

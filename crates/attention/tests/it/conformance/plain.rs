@@ -46,11 +46,6 @@ pub(crate) enum Similarity<'a, T> {
 }
 
 impl<'a, T: Real> Plain<'a, T> {
-    /// A similarity with the magnitude at p = 2.
-    pub(crate) fn new(similarity: Similarity<'a, T>, mask: &'a Mask) -> Self {
-        with(similarity, Magnitude::Norm { p: 2.0 }, mask, None)
-    }
-
     pub(crate) fn settings(&self) -> Settings<T> {
         let Self { mask, .. } = *self;
         let settings = match self.similarity {
