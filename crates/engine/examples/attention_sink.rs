@@ -11,7 +11,10 @@ use std::sync::Arc;
 
 /// Returns softmax attention with a sink in each head, `[heads]`: $\alpha_{ij} = e^{x_{ij}} / (e^{s} + \sum_l e^{x_{il}})$.
 pub fn settings<T: Real>(sink: Array1<T>, mask: &Mask) -> Settings<T> {
-    Settings { sink: Some(Arc::new(sink)), ..Settings::softmax(mask) }
+    Settings {
+        sink: Some(Arc::new(sink)),
+        ..Settings::softmax(mask)
+    }
 }
 
 pub(crate) fn main() -> Result<(), Error> {
@@ -19,10 +22,27 @@ pub(crate) fn main() -> Result<(), Error> {
     // As good as no sink, the "off by one" of a sink at zero, and one that takes nearly all.
     let settings = settings(array![-30.0, 0.0, 5.0], &Mask::causal());
     let sums = weights(&settings, x.view(), x.view())?.sum_axis(Axis(3));
-    println!("weights left to the keys, a row for each head:\n{:.3}", sums.index_axis(Axis(0), 0));
+    println!(
+        "weights left to the keys, a row for each head:\n{:.3}",
+        sums.index_axis(Axis(0), 0)
+    );
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let wanted = Wanted { sink: true, ..Wanted::default() };
-    let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), output.view(), wanted)?;
-    println!("gradient of |output|^2 / 2 along the sinks: {:.4}", gradients.sink.expect("it was wanted"));
+    let wanted = Wanted {
+        sink: true,
+        ..Wanted::default()
+    };
+    let gradients = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        output.view(),
+        wanted,
+    )?;
+    println!(
+        "gradient of |output|^2 / 2 along the sinks: {:.4}",
+        gradients.sink.expect("it was wanted")
+    );
     Ok(())
 }

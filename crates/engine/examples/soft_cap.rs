@@ -30,15 +30,23 @@ impl Score for SoftCap {
 }
 
 pub(crate) fn main() -> Result<(), Error> {
-    let x = Array4::from_shape_fn((1, 1, 8, 16), |(_, _, t, n)| 3.0 * ((5 * t + n * n) as f32).sin());
+    let x = Array4::from_shape_fn((1, 1, 8, 16), |(_, _, t, n)| {
+        3.0 * ((5 * t + n * n) as f32).sin()
+    });
     let largest = |settings: &Settings<f32>| {
         let all = weights(settings, x.view(), x.view())?;
         Ok::<_, Error>(all.iter().fold(0.0_f32, |most, &weight| most.max(weight)))
     };
-    println!("largest weight of the softmax: {:.4}", largest(&Settings::softmax(&Mask::none()))?);
+    println!(
+        "largest weight of the softmax: {:.4}",
+        largest(&Settings::softmax(&Mask::none()))?
+    );
     for cap in [10.0, 3.0, 1.0] {
         let settings = Settings::score(SoftCap(cap), &Mask::none());
-        println!("largest weight with logits up to {cap}: {:.4}", largest(&settings)?);
+        println!(
+            "largest weight with logits up to {cap}: {:.4}",
+            largest(&settings)?
+        );
     }
     Ok(())
 }

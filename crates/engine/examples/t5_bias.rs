@@ -33,18 +33,40 @@ pub fn bucket(distance: i64) -> usize {
 /// For a table with fewer columns, and for numbers that are not finite.
 pub fn settings<T: Real>(table: ArrayView2<T>, mask: &Mask) -> Result<Settings<T>, Error> {
     let bias = Some(Bias::by_distance(table, FARTHEST, bucket)?);
-    Ok(Settings { bias, ..Settings::softmax(mask) })
+    Ok(Settings {
+        bias,
+        ..Settings::softmax(mask)
+    })
 }
 
 pub(crate) fn main() -> Result<(), Error> {
-    let x = Array4::from_shape_fn((1, 2, 20, 4), |(_, m, t, n)| ((m + t * (n + 2)) as f32).sin());
+    let x = Array4::from_shape_fn((1, 2, 20, 4), |(_, m, t, n)| {
+        ((m + t * (n + 2)) as f32).sin()
+    });
     let settings = settings(Array2::zeros((2, BUCKETS)).view(), &Mask::none())?;
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let (cotangent, wanted) = (&output - &x, Wanted { bias: true, ..Wanted::default() });
-    let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), cotangent.view(), wanted)?;
+    let (cotangent, wanted) = (
+        &output - &x,
+        Wanted {
+            bias: true,
+            ..Wanted::default()
+        },
+    );
+    let gradients = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        cotangent.view(),
+        wanted,
+    )?;
     let distances: Vec<i64> = vec![0, 1, 3, 4, 8, 16, 32, -1, -4, -32];
     let buckets: Vec<usize> = distances.iter().map(|&distance| bucket(distance)).collect();
     println!("distances {distances:?} have the buckets {buckets:?}");
-    println!("gradient of the table:\n{:.3}", gradients.bias.expect("it was wanted"));
+    println!(
+        "gradient of the table:\n{:.3}",
+        gradients.bias.expect("it was wanted")
+    );
     Ok(())
 }

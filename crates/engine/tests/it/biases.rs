@@ -11,14 +11,36 @@ fn has_its_gradient<D: Dimension>(
     let (q, cotangent) = (random([2, 2, 4, 3], "q"), random([2, 2, 4, 3], "cotangent"));
     let [k, v] = ["k", "v"].map(|name| random([2, 2, 6, 3], name));
     let mask = Mask::causal().with_key_lengths(vec![6, 4]);
-    let of = |numbers: ArrayView<f64, D>| Ok::<_, Error>(Settings { bias: Some(bias(numbers)?), ..Settings::softmax(&mask) });
+    let of = |numbers: ArrayView<f64, D>| {
+        Ok::<_, Error>(Settings {
+            bias: Some(bias(numbers)?),
+            ..Settings::softmax(&mask)
+        })
+    };
     let settings = of(numbers.view())?;
     let (_, saved) = attend(&settings, q.view(), k.view(), v.view())?;
-    let wanted = Wanted { bias: true, ..Wanted::default() };
-    let all = attend_vjp(&settings, &saved, q.view(), k.view(), v.view(), cotangent.view(), wanted)?;
-    let got = all.bias.expect("it was wanted").into_dimensionality::<D>().expect("shaped as the numbers");
+    let wanted = Wanted {
+        bias: true,
+        ..Wanted::default()
+    };
+    let all = attend_vjp(
+        &settings,
+        &saved,
+        q.view(),
+        k.view(),
+        v.view(),
+        cotangent.view(),
+        wanted,
+    )?;
+    let got = all
+        .bias
+        .expect("it was wanted")
+        .into_dimensionality::<D>()
+        .expect("shaped as the numbers");
     assert_gradient(&got, &numbers, |numbers| {
-        let output = attend(&of(numbers).expect("finite"), q.view(), k.view(), v.view()).expect("as before").0;
+        let output = attend(&of(numbers).expect("finite"), q.view(), k.view(), v.view())
+            .expect("as before")
+            .0;
         (&output * &cotangent).sum()
     });
     // What is read of a pair is its number.
@@ -36,9 +58,13 @@ fn biases_have_their_gradients() -> Result<(), Error> {
         has_its_gradient::<Ix4>(turned.reversed_axes(), |numbers| Bias::fixed(numbers))?;
     }
     has_its_gradient::<Ix2>(random([2, 5], "table"), |numbers| Bias::relative(numbers))?;
-    has_its_gradient::<Ix2>(random([2, 3], "table"), |numbers| Bias::by_distance(numbers, 4, |d| d.unsigned_abs() as usize / 2))?;
+    has_its_gradient::<Ix2>(random([2, 3], "table"), |numbers| {
+        Bias::by_distance(numbers, 4, |d| d.unsigned_abs() as usize / 2)
+    })?;
     let columns = Array2::from_shape_fn((4, 6), |(i, j)| (i * j % 4) as u32);
-    has_its_gradient::<Ix2>(random([2, 4], "table"), |numbers| Bias::indexed(numbers, columns.view()))
+    has_its_gradient::<Ix2>(random([2, 4], "table"), |numbers| {
+        Bias::indexed(numbers, columns.view())
+    })
 }
 
 #[test]

@@ -4,14 +4,17 @@ use crate::{Outcome, conforms};
 use bochner_engine::conformance::{Trial, check};
 use bochner_engine::numerics::Real;
 use bochner_engine::{
-    Block, BlockGradients, HeadRows, KeyWeight, Kind, Mask, Normaliser, Number, Pair, PairKernel, Raw, Row, Score,
-    Settings, Softmax, Square, Tile, Unnormalised,
+    Block, BlockGradients, HeadRows, KeyWeight, Kind, Mask, Normaliser, Number, Pair, PairKernel,
+    Raw, Row, Score, Settings, Softmax, Square, Tile, Unnormalised,
 };
 use std::sync::Arc;
 
 #[test]
 fn softmax() -> Outcome {
-    conforms(Trial::new(|mask, _| Settings::softmax(mask)), Trial::new(|mask, _| Settings::softmax(mask)))
+    conforms(
+        Trial::new(|mask, _| Settings::softmax(mask)),
+        Trial::new(|mask, _| Settings::softmax(mask)),
+    )
 }
 
 /// A weight or a logit of each raw score.
@@ -19,7 +22,11 @@ fn softmax() -> Outcome {
 struct Bell<const DISTANCE: bool>(Kind);
 
 impl<const DISTANCE: bool> Score for Bell<DISTANCE> {
-    const RAW: Raw = if DISTANCE { Raw::SquaredDistance } else { Raw::Product };
+    const RAW: Raw = if DISTANCE {
+        Raw::SquaredDistance
+    } else {
+        Raw::Product
+    };
 
     fn kind(&self) -> Kind {
         self.0
@@ -60,19 +67,28 @@ fn sums_of_weights() -> Outcome {
 }
 
 fn unnormalised<T: Real>(mask: &Mask) -> Settings<T> {
-    Settings { normaliser: Arc::new(Unnormalised), ..Settings::score(Bell::<true>(Kind::Weight), mask) }
+    Settings {
+        normaliser: Arc::new(Unnormalised),
+        ..Settings::score(Bell::<true>(Kind::Weight), mask)
+    }
 }
 
 #[test]
 fn weights_as_they_are() -> Outcome {
-    conforms(Trial::new(|mask, _| unnormalised(mask)), Trial::new(|mask, _| unnormalised(mask)))
+    conforms(
+        Trial::new(|mask, _| unnormalised(mask)),
+        Trial::new(|mask, _| unnormalised(mask)),
+    )
 }
 
 /// $(s\, q \cdot k)^2 + c$, which has a linear-time form.
 #[derive(Clone, Debug)]
 pub(crate) struct SquaredProduct;
 
-const SQUARE: Square = Square { scale: 0.5, floor: 0.05 };
+const SQUARE: Square = Square {
+    scale: 0.5,
+    floor: 0.05,
+};
 
 impl<T: Real> PairKernel<T> for SquaredProduct {
     fn kind(&self) -> Kind {
@@ -84,7 +100,8 @@ impl<T: Real> PairKernel<T> for SquaredProduct {
     }
 
     fn scores(&self, _: &Tile<T>, raw: &mut [T]) {
-        raw.iter_mut().for_each(|x| *x = *x * *x + T::of(SQUARE.floor));
+        raw.iter_mut()
+            .for_each(|x| *x = *x * *x + T::of(SQUARE.floor));
     }
 
     fn slopes(&self, tile: &Tile<T>, raw: &mut [T], scores: &mut [T]) {
@@ -112,14 +129,21 @@ struct Length;
 
 impl<T: Real> KeyWeight<T> for Length {
     fn log_weights(&self, keys: HeadRows<T>, out: &mut Vec<f64>) {
-        let rows = (0..keys.x.shape().0).map(|j| keys.x.row(j).iter().map(|x| x.as_f64().powi(2)).sum::<f64>());
+        let rows = (0..keys.x.shape().0).map(|j| {
+            keys.x
+                .row(j)
+                .iter()
+                .map(|x| x.as_f64().powi(2))
+                .sum::<f64>()
+        });
         out.extend(rows.map(|square| -0.3 * square));
     }
 
     fn pull(&self, keys: HeadRows<T>, cotangents: &[T], out: &mut [T]) {
         let rows = keys.x.data().iter().zip(out);
         let width = keys.x.shape().1;
-        rows.enumerate().for_each(|(n, (&x, out))| *out += T::of(-0.6) * x * cotangents[n / width]);
+        rows.enumerate()
+            .for_each(|(n, (&x, out))| *out += T::of(-0.6) * x * cotangents[n / width]);
     }
 }
 
@@ -170,10 +194,15 @@ fn key_weights_with_every_normaliser() -> Outcome {
         |mask| Settings::pairs(SquaredProduct, mask),
         |mask| Settings::score(Bell::<true>(Kind::Weight), mask),
         |mask| unnormalised(mask),
-        |mask| Settings { normaliser: Arc::new(Binary), ..Settings::softmax(mask) },
+        |mask| Settings {
+            normaliser: Arc::new(Binary),
+            ..Settings::softmax(mask)
+        },
     ];
     for settings in kinds {
-        check(&Trial::new(move |mask, _| settings(mask).with_key_weight(Length)))?;
+        check(&Trial::new(move |mask, _| {
+            settings(mask).with_key_weight(Length)
+        }))?;
     }
     Ok(())
 }

@@ -53,10 +53,20 @@ impl FeatureMap<f64> for Squares {
     }
 
     fn map(&self, rows: HeadRows<f64>, values: &mut [f64], _: &mut [f64]) {
-        values.iter_mut().zip(rows.x.data()).for_each(|(f, x)| *f = x * x);
+        values
+            .iter_mut()
+            .zip(rows.x.data())
+            .for_each(|(f, x)| *f = x * x);
     }
 
-    fn pull(&self, rows: HeadRows<f64>, _: &[f64], gradient: &[f64], out: &mut [f64], _: &mut [f64]) {
+    fn pull(
+        &self,
+        rows: HeadRows<f64>,
+        _: &[f64],
+        gradient: &[f64],
+        out: &mut [f64],
+        _: &mut [f64],
+    ) {
         let all = out.iter_mut().zip(gradient).zip(rows.x.data());
         all.for_each(|((out, g), x)| *out += g * x);
     }
@@ -76,8 +86,19 @@ impl Scan<f64> for Forgetful {
         out.copy_from_slice(state);
     }
 
-    fn pull(&self, _: Position<f64>, _: &[f64], cotangent: &[f64], _: &mut [f64], gradients: PositionGradients<f64>) {
-        gradients.v.iter_mut().zip(cotangent).for_each(|(sum, x)| *sum += x);
+    fn pull(
+        &self,
+        _: Position<f64>,
+        _: &[f64],
+        cotangent: &[f64],
+        _: &mut [f64],
+        gradients: PositionGradients<f64>,
+    ) {
+        gradients
+            .v
+            .iter_mut()
+            .zip(cotangent)
+            .for_each(|(sum, x)| *sum += x);
     }
 }
 
@@ -88,21 +109,38 @@ fn property(trial: &Trial<f64>) -> &'static str {
 #[test]
 fn wrong_gradients_are_noticed() {
     let want = "gradients are those of finite differences";
-    assert_eq!(property(&Trial::new(|mask, _| Settings::pairs(Sloping, mask))), want);
-    assert_eq!(property(&Trial::new(|mask, _| Settings::features(Squares, mask))), want);
-    assert_eq!(property(&Trial::new(|mask, _| Settings::scan(Forgetful, mask))), want);
+    assert_eq!(
+        property(&Trial::new(|mask, _| Settings::pairs(Sloping, mask))),
+        want
+    );
+    assert_eq!(
+        property(&Trial::new(|mask, _| Settings::features(Squares, mask))),
+        want
+    );
+    assert_eq!(
+        property(&Trial::new(|mask, _| Settings::scan(Forgetful, mask))),
+        want
+    );
 }
 
 #[test]
 fn looking_at_hidden_keys_is_noticed() {
-    let failure = check(&Trial::new(|mask, _| Settings::pairs(Centred, mask))).expect_err("it looks");
-    assert!(failure.property.contains("changes nothing") || failure.property.contains("not change"), "{failure}");
+    let failure =
+        check(&Trial::new(|mask, _| Settings::pairs(Centred, mask))).expect_err("it looks");
+    assert!(
+        failure.property.contains("changes nothing") || failure.property.contains("not change"),
+        "{failure}"
+    );
 }
 
 #[test]
 fn two_kernels_do_not_agree() {
     let double = Trial::new(|mask, _| Settings::softmax(mask));
     let scale = Some(0.51);
-    let single = Trial::new(move |mask, _| Settings::pairs(bochner_engine::DotProduct { scale }, mask));
-    assert_eq!(agree(&double, &single).expect_err("another scale").property, "single precision is close to double");
+    let single =
+        Trial::new(move |mask, _| Settings::pairs(bochner_engine::DotProduct { scale }, mask));
+    assert_eq!(
+        agree(&double, &single).expect_err("another scale").property,
+        "single precision is close to double"
+    );
 }

@@ -1,33 +1,54 @@
 //! Decoders of several sequences, and what they keep of them.
 
 use crate::built_in::SquaredProduct;
-use crate::examples::{elu, retention};
+use crate::examples::{elu, retention_scan};
 use bochner_engine::ndarray::{Array4, ArrayView4, Axis, s};
 use bochner_engine::numerics::check::random;
 use bochner_engine::{Bias, Decoder, DecoderSize, Error, Form, Mask, Settings, attend};
 
-const SIZE: DecoderSize = DecoderSize { batch: 3, heads: 4, width: 4, value_width: 3 };
+const SIZE: DecoderSize = DecoderSize {
+    batch: 3,
+    heads: 4,
+    width: 4,
+    value_width: 3,
+};
 
 fn kinds() -> Vec<Settings<f64>> {
     let mask = &Mask::causal();
     vec![
         Settings::softmax(mask),
-        Settings { bias: Some(Bias::alibi()), ..Settings::softmax(mask) },
+        Settings {
+            bias: Some(Bias::alibi()),
+            ..Settings::softmax(mask)
+        },
         Settings::pairs(SquaredProduct, mask),
-        Settings { form: Form::LinearTime, ..Settings::pairs(SquaredProduct, mask) },
-        Settings { form: Form::Pairwise, ..Settings::features(elu::Elu { width: 4 }, mask) },
+        Settings {
+            form: Form::LinearTime,
+            ..Settings::pairs(SquaredProduct, mask)
+        },
+        Settings {
+            form: Form::Pairwise,
+            ..Settings::features(elu::Elu { width: 4 }, mask)
+        },
         Settings::features(elu::Elu { width: 4 }, mask),
-        Settings::scan(retention::Retention, mask),
+        Settings::scan(retention_scan::RetentionScan, mask),
     ]
 }
 
 /// Queries of four heads, keys and values of two.
 fn arrays() -> [Array4<f64>; 3] {
-    [random([3, 4, 12, 4], "q"), random([3, 2, 12, 4], "k"), random([3, 2, 12, 3], "v")]
+    [
+        random([3, 4, 12, 4], "q"),
+        random([3, 2, 12, 4], "k"),
+        random([3, 2, 12, 3], "v"),
+    ]
 }
 
 fn assert_near(got: ArrayView4<f64>, want: ArrayView4<f64>, settings: &Settings<f64>) {
-    assert!((&got - &want).iter().all(|x| x.abs() < 1e-9), "{settings:?}");
+    assert!(
+        (&got - &want).iter().all(|x| x.abs() < 1e-9),
+        "{settings:?}"
+    );
 }
 
 /// Prompts of different lengths, then one position of each sequence at a time.
@@ -38,7 +59,8 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() -> Result<(), Err
         let (whole, _) = attend(&settings, q.view(), k.view(), v.view())?;
         let mut decoder = Decoder::new(&settings, SIZE)?;
         let prompt = s![.., .., ..8, ..];
-        let got = decoder.step_with_counts(q.slice(prompt), k.slice(prompt), v.slice(prompt), &counts)?;
+        let got =
+            decoder.step_with_counts(q.slice(prompt), k.slice(prompt), v.slice(prompt), &counts)?;
         for (b, &count) in counts.iter().enumerate() {
             let own = s![b..b + 1, .., ..count, ..];
             assert_near(got.slice(own), whole.slice(own), &settings);
@@ -47,7 +69,8 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() -> Result<(), Err
         for n in 0..4 {
             let next = |x: &Array4<f64>| {
                 let of = |b: usize| x.slice(s![b..b + 1, .., counts[b] + n..counts[b] + n + 1, ..]);
-                bochner_engine::ndarray::concatenate(Axis(0), &[of(0), of(1), of(2)]).expect("three sequences")
+                bochner_engine::ndarray::concatenate(Axis(0), &[of(0), of(1), of(2)])
+                    .expect("three sequences")
             };
             let got = decoder.step(next(&q).view(), next(&k).view(), next(&v).view())?;
             assert_near(got.view(), next(&whole.to_owned()).view(), &settings);
@@ -64,10 +87,22 @@ fn beams_may_become_more_and_fewer() -> Result<(), Error> {
         let (whole, _) = attend(&settings, q.view(), k.view(), v.view())?;
         let mut decoder = Decoder::new(&settings, SIZE)?;
         let mut order = vec![0, 1, 2];
-        for (t, indices) in [[0, 1, 2].as_slice(), &[2, 2, 0, 1, 2], &[4, 0], &[1, 1, 0], &[2]].into_iter().enumerate() {
+        for (t, indices) in [
+            [0, 1, 2].as_slice(),
+            &[2, 2, 0, 1, 2],
+            &[4, 0],
+            &[1, 1, 0],
+            &[2],
+        ]
+        .into_iter()
+        .enumerate()
+        {
             decoder.reorder(indices)?;
             order = indices.iter().map(|&b| order[b]).collect();
-            let next = |x: ArrayView4<f64>| x.slice(s![.., .., 2 * t..2 * t + 2, ..]).select(Axis(0), &order);
+            let next = |x: ArrayView4<f64>| {
+                x.slice(s![.., .., 2 * t..2 * t + 2, ..])
+                    .select(Axis(0), &order)
+            };
             let [x, y, z] = [q.view(), k.view(), v.view()].map(next);
             let got = decoder.step(x.view(), y.view(), z.view())?;
             assert_near(got.view(), next(whole.view()).view(), &settings);
@@ -89,7 +124,10 @@ fn positions_that_are_dropped_are_forgotten() -> Result<(), Error> {
         }
         (0..3).for_each(|b| decoder.keep(b, &marks));
         let [k, v] = [&k, &v].map(|x| x.select(Axis(2), &kept));
-        let settings = Settings { mask: Mask::none(), ..settings };
+        let settings = Settings {
+            mask: Mask::none(),
+            ..settings
+        };
         let (want, _) = attend(&settings, q.view(), k.view(), v.view())?;
         assert_near(decoder.attend(q.view())?.view(), want.view(), &settings);
         assert_eq!(decoder.lengths(), [4, 4, 4]);

@@ -4,8 +4,9 @@ use bochner_engine::ndarray::{Array1, Array2, Array4, array};
 use bochner_engine::numerics::Real;
 use bochner_engine::numerics::check::random;
 use bochner_engine::{
-    Bias, Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair, PairKernel,
-    Position, PositionGradients, Raw, Scan, Score, Scored, Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp, weights,
+    Bias, Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair,
+    PairKernel, Position, PositionGradients, Raw, Scan, Score, Scored, Settings, Softmax, Sum,
+    Tile, Unnormalised, Wanted, attend, attend_vjp, weights,
 };
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ fn x<T: Real>() -> Array4<T> {
 
 fn refused<T: Real>(settings: &Settings<T>) -> Error {
     let x = x();
-    attend(settings, x.view(), x.view(), x.view()).map(drop).expect_err("refused")
+    attend(settings, x.view(), x.view(), x.view())
+        .map(drop)
+        .expect_err("refused")
 }
 
 fn names(error: &Error, name: &str) -> bool {
@@ -38,7 +41,9 @@ impl Score for Wrong {
 
     #[inline(always)]
     fn score<N: Number>(&self, raw: N, pair: Pair<N>, _: &[N]) -> N {
-        let off = (pair.query - N::of(3.0)).abs() + (pair.key - N::of(2.0)).abs() + N::of((1.0 - pair.head as f64).abs());
+        let off = (pair.query - N::of(3.0)).abs()
+            + (pair.key - N::of(2.0)).abs()
+            + N::of((1.0 - pair.head as f64).abs());
         off.if_less(N::of(0.5), N::of(self.score), raw.square())
     }
 }
@@ -46,21 +51,70 @@ impl Score for Wrong {
 #[test]
 fn a_score_that_is_not_finite_names_its_pair() -> Result<(), Error> {
     let elsewhere = |mask: Mask| mask.with_pairs(|i, j| (i, j) != (3, 2));
-    for (kind, score) in [(Kind::Logit, f64::NAN), (Kind::Logit, f64::INFINITY), (Kind::Weight, f64::NAN)] {
+    for (kind, score) in [
+        (Kind::Logit, f64::NAN),
+        (Kind::Logit, f64::INFINITY),
+        (Kind::Weight, f64::NAN),
+    ] {
         let of = |mask: &Mask| Settings::<f32>::score(Wrong { kind, score }, mask);
         let error = refused(&of(Mask::NONE));
-        assert!(matches!(error, Error::Score { example: 0, head: 1, query: 3, key: 2, got } if !got.is_finite()), "{error}");
+        assert!(
+            matches!(error, Error::Score { example: 0, head: 1, query: 3, key: 2, got } if !got.is_finite()),
+            "{error}"
+        );
         // It does not matter where the mask hides it, forward and backward.
         let (settings, x) = (of(&elsewhere(Mask::none())), x());
         let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-        let wanted = Wanted { kernel: true, ..Wanted::default() };
-        attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), wanted)?;
-        let mut decoder = Decoder::new(&of(Mask::CAUSAL), DecoderSize { batch: 2, heads: 2, width: 4, value_width: 4 })?;
+        let wanted = Wanted {
+            kernel: true,
+            ..Wanted::default()
+        };
+        attend_vjp(
+            &settings,
+            &saved,
+            x.view(),
+            x.view(),
+            x.view(),
+            x.view(),
+            wanted,
+        )?;
+        let mut decoder = Decoder::new(
+            &of(Mask::CAUSAL),
+            DecoderSize {
+                batch: 2,
+                heads: 2,
+                width: 4,
+                value_width: 4,
+            },
+        )?;
         let error = decoder.step(x.view(), x.view(), x.view()).unwrap_err();
-        assert!(matches!(error, Error::Score { example: 0, head: 1, query: 3, key: 2, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::Score {
+                    example: 0,
+                    head: 1,
+                    query: 3,
+                    key: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
     }
     // Minus infinity hides a pair of logits.
-    attend(&Settings::score(Wrong { kind: Kind::Logit, score: f64::NEG_INFINITY }, Mask::NONE), x::<f64>().view(), x().view(), x().view())?;
+    attend(
+        &Settings::score(
+            Wrong {
+                kind: Kind::Logit,
+                score: f64::NEG_INFINITY,
+            },
+            Mask::NONE,
+        ),
+        x::<f64>().view(),
+        x().view(),
+        x().view(),
+    )?;
     Ok(())
 }
 
@@ -85,8 +139,20 @@ impl Score for Nothing {
 fn a_score_may_hide_every_pair() -> Result<(), Error> {
     let (settings, x) = (Settings::score(Nothing, Mask::NONE), x::<f64>());
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), Wanted::default())?;
-    let mut all = output.iter().chain(&gradients.q).chain(&gradients.k).chain(&gradients.v);
+    let gradients = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        x.view(),
+        Wanted::default(),
+    )?;
+    let mut all = output
+        .iter()
+        .chain(&gradients.q)
+        .chain(&gradients.k)
+        .chain(&gradients.v);
     assert!(all.all(|&x| x == 0.0));
     Ok(())
 }
@@ -131,35 +197,109 @@ impl Score for Shifted {
 fn slopes_that_are_not_finite_are_errors() -> Result<(), Error> {
     let (settings, x) = (Settings::pairs(Steep, Mask::NONE), x::<f64>());
     let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let error = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), Wanted::default()).unwrap_err();
-    assert!(matches!(error, Error::Slope { array: "q", example: 0, head: 0 }), "{error}");
+    let error = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        x.view(),
+        Wanted::default(),
+    )
+    .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Slope {
+                array: "q",
+                example: 0,
+                head: 0
+            }
+        ),
+        "{error}"
+    );
     Ok(())
 }
 
 #[test]
 fn learnt_numbers_have_the_length_of_the_score() {
     for wrong in [(1, 1), (3, 1), (2, 2), (0, 0)] {
-        let error = refused(&Settings::<f64>::pairs(Scored::with_parameters(Shifted, Array2::zeros(wrong)), Mask::NONE));
+        let error = refused(&Settings::<f64>::pairs(
+            Scored::with_parameters(Shifted, Array2::zeros(wrong)),
+            Mask::NONE,
+        ));
         assert!(names(&error, "parameters of the score"), "{error}");
     }
     let none = Scored::with_parameters(Nothing, Array2::zeros((2, 1)));
-    assert!(names(&refused(&Settings::<f64>::pairs(none, Mask::NONE)), "parameters of the score"));
+    assert!(names(
+        &refused(&Settings::<f64>::pairs(none, Mask::NONE)),
+        "parameters of the score"
+    ));
     let nan = Scored::with_parameters(Shifted, array![[1.0], [f64::NAN]]);
-    assert!(names(&refused(&Settings::pairs(nan, Mask::NONE)), "parameters of the score"));
+    assert!(names(
+        &refused(&Settings::pairs(nan, Mask::NONE)),
+        "parameters of the score"
+    ));
 }
 
 #[test]
 fn normalisers_take_their_kind_and_their_sinks() {
-    let weight = || Settings::<f32>::score(Wrong { kind: Kind::Weight, score: 1.0 }, Mask::NONE);
+    let weight = || {
+        Settings::<f32>::score(
+            Wrong {
+                kind: Kind::Weight,
+                score: 1.0,
+            },
+            Mask::NONE,
+        )
+    };
     let sink = |numbers: &[f32]| Some(Arc::new(Array1::from_vec(numbers.to_vec())));
-    let error = refused(&Settings { normaliser: Arc::new(Softmax), ..weight() });
-    assert!(matches!(error, Error::Kind { expected: Kind::Logit, got: Kind::Weight, .. }), "{error}");
-    let error = refused(&Settings::<f32> { normaliser: Arc::new(Sum), ..Settings::softmax(Mask::NONE) });
-    assert!(matches!(error, Error::Kind { expected: Kind::Weight, got: Kind::Logit, .. }), "{error}");
-    let error = refused(&Settings { normaliser: Arc::new(Unnormalised), sink: sink(&[0.0, 0.0]), ..weight() });
+    let error = refused(&Settings {
+        normaliser: Arc::new(Softmax),
+        ..weight()
+    });
+    assert!(
+        matches!(
+            error,
+            Error::Kind {
+                expected: Kind::Logit,
+                got: Kind::Weight,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = refused(&Settings::<f32> {
+        normaliser: Arc::new(Sum),
+        ..Settings::softmax(Mask::NONE)
+    });
+    assert!(
+        matches!(
+            error,
+            Error::Kind {
+                expected: Kind::Weight,
+                got: Kind::Logit,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = refused(&Settings {
+        normaliser: Arc::new(Unnormalised),
+        sink: sink(&[0.0, 0.0]),
+        ..weight()
+    });
     assert!(error.to_string().contains("sink"), "{error}");
-    for wrong in [&[0.0][..], &[0.0; 3], &[0.0, f32::NAN], &[f32::INFINITY, 0.0]] {
-        let error = refused(&Settings { sink: sink(wrong), ..Settings::softmax(Mask::NONE) });
+    for wrong in [
+        &[0.0][..],
+        &[0.0; 3],
+        &[0.0, f32::NAN],
+        &[f32::INFINITY, 0.0],
+    ] {
+        let error = refused(&Settings {
+            sink: sink(wrong),
+            ..Settings::softmax(Mask::NONE)
+        });
         assert!(names(&error, "sink"), "{error}");
     }
 }
@@ -175,7 +315,11 @@ impl<T: Real> Scan<T> for Lazy {
 
     fn step(&self, at: Position<T>, state: &mut [T], out: &mut [T]) {
         state[0] += T::one();
-        let written = if state[0] > T::of(3.0) && at.head == 1 { out.len() - 1 } else { out.len() };
+        let written = if state[0] > T::of(3.0) && at.head == 1 {
+            out.len() - 1
+        } else {
+            out.len()
+        };
         out[..written].copy_from_slice(&at.v[..written]);
     }
 
@@ -184,11 +328,33 @@ impl<T: Real> Scan<T> for Lazy {
 
 #[test]
 fn a_scan_writes_all_its_numbers() -> Result<(), Error> {
-    let place = |error: Error| matches!(error, Error::Scan { example: 0, head: 1, position: 3, column: 3 });
+    let place = |error: Error| {
+        matches!(
+            error,
+            Error::Scan {
+                example: 0,
+                head: 1,
+                position: 3,
+                column: 3
+            }
+        )
+    };
     assert!(place(refused(&Settings::<f32>::scan(Lazy, Mask::CAUSAL))));
     let settings = Settings::<f32>::scan(Lazy, Mask::CAUSAL);
-    let mut decoder = Decoder::new(&settings, DecoderSize { batch: 2, heads: 2, width: 4, value_width: 4 })?;
-    assert!(place(decoder.step(x().view(), x().view(), x().view()).unwrap_err()));
+    let mut decoder = Decoder::new(
+        &settings,
+        DecoderSize {
+            batch: 2,
+            heads: 2,
+            width: 4,
+            value_width: 4,
+        },
+    )?;
+    assert!(place(
+        decoder
+            .step(x().view(), x().view(), x().view())
+            .unwrap_err()
+    ));
     Ok(())
 }
 
@@ -205,8 +371,19 @@ impl<T: Real> Scan<T> for Copy {
         out.copy_from_slice(at.v);
     }
 
-    fn pull(&self, _: Position<T>, _: &[T], cotangent: &[T], _: &mut [T], gradients: PositionGradients<T>) {
-        gradients.v.iter_mut().zip(cotangent).for_each(|(sum, &x)| *sum += x);
+    fn pull(
+        &self,
+        _: Position<T>,
+        _: &[T],
+        cotangent: &[T],
+        _: &mut [T],
+        gradients: PositionGradients<T>,
+    ) {
+        gradients
+            .v
+            .iter_mut()
+            .zip(cotangent)
+            .for_each(|(sum, &x)| *sum += x);
     }
 }
 
@@ -218,17 +395,46 @@ fn scans_take_sequences_that_attend_to_themselves() -> Result<(), Error> {
         let error = attend(&settings, q, k, k).map(drop).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
-    for mask in [Mask::none(), Mask::causal().with_window(2, 0)?, Mask::causal().with_pairs(|_, _| true)] {
-        assert!(matches!(refused(&Settings::<f64>::scan(Copy, &mask)), Error::Unsupported { .. }), "{mask:?}");
+    for mask in [
+        Mask::none(),
+        Mask::causal().with_window(2, 0)?,
+        Mask::causal().with_pairs(|_, _| true),
+    ] {
+        assert!(
+            matches!(
+                refused(&Settings::<f64>::scan(Copy, &mask)),
+                Error::Unsupported { .. }
+            ),
+            "{mask:?}"
+        );
     }
-    let pairwise = Settings { form: Form::Pairwise, ..settings.clone() };
+    let pairwise = Settings {
+        form: Form::Pairwise,
+        ..settings.clone()
+    };
     assert!(matches!(refused(&pairwise), Error::Unsupported { .. }));
     // Packed sequences may end in padding.
-    let mask = Mask::causal().with_packed(&[3, 2]).with_key_lengths(vec![4]);
-    let (settings, x) = (Settings::scan(Copy, &mask), x.slice_move(bochner_engine::ndarray::s![..1, .., .., ..]));
+    let mask = Mask::causal()
+        .with_packed(&[3, 2])
+        .with_key_lengths(vec![4]);
+    let (settings, x) = (
+        Settings::scan(Copy, &mask),
+        x.slice_move(bochner_engine::ndarray::s![..1, .., .., ..]),
+    );
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), Wanted::default())?;
-    let want = Array4::from_shape_fn(x.raw_dim(), |(b, m, t, n)| if t < 4 { x[[b, m, t, n]] } else { 0.0 });
+    let gradients = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        x.view(),
+        Wanted::default(),
+    )?;
+    let want = Array4::from_shape_fn(
+        x.raw_dim(),
+        |(b, m, t, n)| if t < 4 { x[[b, m, t, n]] } else { 0.0 },
+    );
     assert_eq!((output.to_owned(), gradients.v), (want.clone(), want));
     Ok(())
 }
@@ -236,12 +442,22 @@ fn scans_take_sequences_that_attend_to_themselves() -> Result<(), Error> {
 #[test]
 fn visible_numbers_out_of_range_are_named() -> Result<(), Error> {
     let settings = Settings::softmax(Mask::NONE);
-    let size = DecoderSize { batch: 2, heads: 4, width: 4, value_width: 4 };
+    let size = DecoderSize {
+        batch: 2,
+        heads: 4,
+        width: 4,
+        value_width: 4,
+    };
     for got in [5e9_f32, -5e9, f32::INFINITY, f32::NAN] {
         for (n, name) in ["q", "k", "v", "cotangent"].into_iter().enumerate() {
             let heads = [4, 2, 2, 4];
             let mut arrays = heads.map(|heads| random::<f32, _>([2, heads, 3, 4], "x"));
-            let (_, saved) = attend(&settings, arrays[0].view(), arrays[1].view(), arrays[2].view())?;
+            let (_, saved) = attend(
+                &settings,
+                arrays[0].view(),
+                arrays[1].view(),
+                arrays[2].view(),
+            )?;
             let last = heads[n] - 1;
             arrays[n][[1, last, 2, 3]] = got;
             let [q, k, v, cotangent] = arrays.each_ref().map(|x| x.view());
@@ -250,7 +466,15 @@ fn visible_numbers_out_of_range_are_named() -> Result<(), Error> {
                 _ => attend(&settings, q, k, v).map(drop),
             };
             let named = |error: Error| {
-                let Error::OutOfRange { array, index, got: found, .. } = error else { panic!("{error}") };
+                let Error::OutOfRange {
+                    array,
+                    index,
+                    got: found,
+                    ..
+                } = error
+                else {
+                    panic!("{error}")
+                };
                 assert_eq!((array, index), (name, [1, last, 2, 3]));
                 assert_eq!(found.to_bits(), f64::from(got).to_bits());
             };
@@ -292,7 +516,10 @@ impl FeatureMap<f32> for Roots {
 
     fn map(&self, rows: HeadRows<f32>, values: &mut [f32], _: &mut [f32]) {
         let shift = if rows.head == 1 { 0.0 } else { 100.0 };
-        values.iter_mut().zip(rows.x.data()).for_each(|(f, &x)| *f = (x + shift).sqrt());
+        values
+            .iter_mut()
+            .zip(rows.x.data())
+            .for_each(|(f, &x)| *f = (x + shift).sqrt());
     }
 
     fn pull(&self, _: HeadRows<f32>, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32]) {}
@@ -300,13 +527,39 @@ impl FeatureMap<f32> for Roots {
 
 #[test]
 fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
-    let is_named = |error: &Error| matches!(error, Error::Features { example: 0, head: 1 });
+    let is_named = |error: &Error| {
+        matches!(
+            error,
+            Error::Features {
+                example: 0,
+                head: 1
+            }
+        )
+    };
     for form in [Form::Pairwise, Form::LinearTime] {
-        let (settings, x) = (Settings { form, ..Settings::features(Roots, Mask::CAUSAL) }, x());
+        let (settings, x) = (
+            Settings {
+                form,
+                ..Settings::features(Roots, Mask::CAUSAL)
+            },
+            x(),
+        );
         assert!(is_named(&refused(&settings)));
-        assert!(is_named(&weights(&settings, x.view(), x.view()).unwrap_err()));
-        let mut decoder = Decoder::new(&settings, DecoderSize { batch: 2, heads: 2, width: 4, value_width: 4 })?;
-        assert!(is_named(&decoder.step(x.view(), x.view(), x.view()).unwrap_err()));
+        assert!(is_named(
+            &weights(&settings, x.view(), x.view()).unwrap_err()
+        ));
+        let mut decoder = Decoder::new(
+            &settings,
+            DecoderSize {
+                batch: 2,
+                heads: 2,
+                width: 4,
+                value_width: 4,
+            },
+        )?;
+        assert!(is_named(
+            &decoder.step(x.view(), x.view(), x.view()).unwrap_err()
+        ));
     }
     Ok(())
 }
@@ -314,10 +567,22 @@ fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
 #[test]
 fn features_and_scans_have_no_logits() {
     let bias = || Some(Bias::<f32>::alibi());
-    for settings in [Settings::features(Ones, Mask::CAUSAL), Settings::scan(Copy, Mask::CAUSAL)] {
-        assert!(matches!(refused(&Settings { bias: bias(), ..settings.clone() }), Error::Unsupported { .. }));
+    for settings in [
+        Settings::features(Ones, Mask::CAUSAL),
+        Settings::scan(Copy, Mask::CAUSAL),
+    ] {
+        assert!(matches!(
+            refused(&Settings {
+                bias: bias(),
+                ..settings.clone()
+            }),
+            Error::Unsupported { .. }
+        ));
         let sink = Some(Arc::new(array![0.0, 0.0]));
-        assert!(matches!(refused(&Settings { sink, ..settings }), Error::Unsupported { .. }));
+        assert!(matches!(
+            refused(&Settings { sink, ..settings }),
+            Error::Unsupported { .. }
+        ));
     }
 }
 
@@ -326,14 +591,35 @@ fn a_saved_pass_belongs_to_its_settings() -> Result<(), Error> {
     let (settings, x) = (Settings::softmax(Mask::CAUSAL), x::<f64>());
     let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
     let wrong = |settings: &Settings<f64>, x: &Array4<f64>| {
-        let error = attend_vjp(settings, &saved, x.view(), x.view(), x.view(), x.view(), Wanted::default()).unwrap_err();
+        let error = attend_vjp(
+            settings,
+            &saved,
+            x.view(),
+            x.view(),
+            x.view(),
+            x.view(),
+            Wanted::default(),
+        )
+        .unwrap_err();
         assert!(matches!(error, Error::Saved { .. }), "{error}");
     };
     wrong(&settings, &random([2, 2, 6, 4], "x"));
     wrong(&Settings::features(Ones, Mask::CAUSAL), &x);
     wrong(&Settings::scan(Copy, Mask::CAUSAL), &x);
-    let wanted = Wanted { bias: true, ..Wanted::default() };
-    let error = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), wanted).unwrap_err();
+    let wanted = Wanted {
+        bias: true,
+        ..Wanted::default()
+    };
+    let error = attend_vjp(
+        &settings,
+        &saved,
+        x.view(),
+        x.view(),
+        x.view(),
+        x.view(),
+        wanted,
+    )
+    .unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     Ok(())
 }
@@ -344,12 +630,35 @@ fn a_large_bias_of_a_hidden_pair_does_not_matter() -> Result<(), Error> {
     let x = x::<f32>();
     let of = |hidden: f32| {
         let bias = Array2::from_shape_fn((5, 5), |(i, j)| if j > i { hidden } else { 0.1 });
-        let bias = Some(Bias::of_heads(bias.view().insert_axis(bochner_engine::ndarray::Axis(0)))?);
-        let weight = Settings::score(Wrong { kind: Kind::Weight, score: 1.0 }, Mask::CAUSAL);
-        let settings = Settings { bias, normaliser: Arc::new(Unnormalised), ..weight };
+        let bias = Some(Bias::of_heads(
+            bias.view().insert_axis(bochner_engine::ndarray::Axis(0)),
+        )?);
+        let weight = Settings::score(
+            Wrong {
+                kind: Kind::Weight,
+                score: 1.0,
+            },
+            Mask::CAUSAL,
+        );
+        let settings = Settings {
+            bias,
+            normaliser: Arc::new(Unnormalised),
+            ..weight
+        };
         let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-        let wanted = Wanted { bias: true, ..Wanted::default() };
-        let gradients = attend_vjp(&settings, &saved, x.view(), x.view(), x.view(), x.view(), wanted)?;
+        let wanted = Wanted {
+            bias: true,
+            ..Wanted::default()
+        };
+        let gradients = attend_vjp(
+            &settings,
+            &saved,
+            x.view(),
+            x.view(),
+            x.view(),
+            x.view(),
+            wanted,
+        )?;
         Ok::<_, Error>((output.to_owned(), gradients))
     };
     assert_eq!(of(1e30)?, of(0.0)?);

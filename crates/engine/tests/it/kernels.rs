@@ -2,11 +2,12 @@
 
 use crate::{Outcome, conforms};
 use bochner_engine::conformance::{Trial, check};
+use bochner_engine::ndarray::{Array2, ArrayView2};
 use bochner_engine::numerics::{Mat, Real};
 use bochner_engine::{
-    FeatureForm, FeatureMap, HeadRows, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored, Settings, Side, Tile,
+    FeatureForm, FeatureMap, HeadRows, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored,
+    Settings, Side, Tile,
 };
-use bochner_engine::ndarray::{Array2, ArrayView2};
 
 /// The inner product of $W_m q$ and $k$, with a learnt matrix for each head.
 #[derive(Debug)]
@@ -19,7 +20,10 @@ struct Projected<T> {
 impl<T: Real> Projected<T> {
     fn matrix(&self, rows: &HeadRows<T>) -> (&[T], usize) {
         let width = rows.x.shape().1;
-        (&self.matrices[rows.head * width * width..][..width * width], width)
+        (
+            &self.matrices[rows.head * width * width..][..width * width],
+            width,
+        )
     }
 }
 
@@ -39,20 +43,33 @@ impl<T: Real> PairKernel<T> for Projected<T> {
     fn operands(&self, rows: HeadRows<T>, out: &mut Vec<T>) {
         let (matrix, width) = self.matrix(&rows);
         if rows.side == Side::Queries {
-            let all = (0..rows.x.shape().0).flat_map(|i| matrix.chunks(width).map(move |row| (i, row)));
+            let all =
+                (0..rows.x.shape().0).flat_map(|i| matrix.chunks(width).map(move |row| (i, row)));
             out.extend(all.map(|(i, row)| dot(row, rows.x.row(i))));
         }
     }
 
-    fn pull_operands(&self, rows: HeadRows<T>, gradient: Mat<T>, out: &mut [T], parameters: &mut [T]) {
+    fn pull_operands(
+        &self,
+        rows: HeadRows<T>,
+        gradient: Mat<T>,
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let (matrix, width) = self.matrix(&rows);
         if rows.side == Side::Keys {
             return out.copy_from_slice(gradient.data());
         }
         for (i, out) in out.chunks_mut(width).enumerate() {
             for (r, &g) in gradient.row(i).iter().enumerate() {
-                let each = out.iter_mut().zip(&matrix[r * width..]).zip(rows.x.row(i)).zip(&mut parameters[r * width..]);
-                each.for_each(|(((out, &w), &x), along)| (*out, *along) = (*out + g * w, *along + g * x));
+                let each = out
+                    .iter_mut()
+                    .zip(&matrix[r * width..])
+                    .zip(rows.x.row(i))
+                    .zip(&mut parameters[r * width..]);
+                each.for_each(|(((out, &w), &x), along)| {
+                    (*out, *along) = (*out + g * w, *along + g * x)
+                });
             }
         }
     }
@@ -73,11 +90,21 @@ impl<T: Real> PairKernel<T> for Projected<T> {
 }
 
 fn numbers<T: Real>(count: usize) -> Vec<T> {
-    (0..count).map(|n| T::of(0.7 * (n as f64 * 1.7 + 0.3).sin())).collect()
+    (0..count)
+        .map(|n| T::of(0.7 * (n as f64 * 1.7 + 0.3).sin()))
+        .collect()
 }
 
 fn projected<T: Real>(raw: Raw) -> Trial<T> {
-    Trial::with_learnt(numbers(32), move |mask, all| Settings::pairs(Projected { raw, matrices: all.to_vec() }, mask))
+    Trial::with_learnt(numbers(32), move |mask, all| {
+        Settings::pairs(
+            Projected {
+                raw,
+                matrices: all.to_vec(),
+            },
+            mask,
+        )
+    })
 }
 
 #[test]
@@ -99,7 +126,11 @@ const FEATURES: usize = 6;
 impl<T: Real> Exponentials<T> {
     fn vectors(&self, rows: &HeadRows<T>) -> ArrayView2<'_, T> {
         let size = FEATURES * rows.x.shape().1;
-        ArrayView2::from_shape((FEATURES, rows.x.shape().1), &self.w[rows.head * size..][..size]).expect("all heads")
+        ArrayView2::from_shape(
+            (FEATURES, rows.x.shape().1),
+            &self.w[rows.head * size..][..size],
+        )
+        .expect("all heads")
     }
 }
 
@@ -119,7 +150,13 @@ impl<T: Real> FeatureMap<T> for Exponentials<T> {
     fn map(&self, rows: HeadRows<T>, values: &mut [T], logs: &mut [T]) {
         for (n, log) in logs.iter_mut().enumerate() {
             let x = rows.x.row(n / FEATURES);
-            let product = dot(self.vectors(&rows).row(n % FEATURES).to_slice().expect("a row"), x);
+            let product = dot(
+                self.vectors(&rows)
+                    .row(n % FEATURES)
+                    .to_slice()
+                    .expect("a row"),
+                x,
+            );
             *log = product - T::of(0.5) * dot(x, x);
             if let Some(value) = values.get_mut(n) {
                 *value = T::one() + T::of(1.2) * product.sin();
@@ -127,14 +164,28 @@ impl<T: Real> FeatureMap<T> for Exponentials<T> {
         }
     }
 
-    fn pull(&self, rows: HeadRows<T>, values: &[T], gradient: &[T], out: &mut [T], parameters: &mut [T]) {
+    fn pull(
+        &self,
+        rows: HeadRows<T>,
+        values: &[T],
+        gradient: &[T],
+        out: &mut [T],
+        parameters: &mut [T],
+    ) {
         let width = rows.x.shape().1;
         for (n, &g) in gradient.iter().enumerate() {
             let (x, r) = (rows.x.row(n / FEATURES), n % FEATURES);
-            let (vectors, out) = (self.vectors(&rows), &mut out[n / FEATURES * width..][..width]);
+            let (vectors, out) = (
+                self.vectors(&rows),
+                &mut out[n / FEATURES * width..][..width],
+            );
             let w = vectors.row(r).to_slice().expect("a row").to_vec();
             let value = values.get(n).copied().unwrap_or(T::one());
-            let along = if values.is_empty() { T::zero() } else { T::of(1.2) * dot(&w, x).cos() };
+            let along = if values.is_empty() {
+                T::zero()
+            } else {
+                T::of(1.2) * dot(&w, x).cos()
+            };
             for (c, out) in out.iter_mut().enumerate() {
                 *out += g * ((value + along) * w[c] - value * x[c]);
                 parameters[r * width + c] += g * (value + along) * x[c];
@@ -144,20 +195,34 @@ impl<T: Real> FeatureMap<T> for Exponentials<T> {
 }
 
 fn exponentials<T: Real>(form: FeatureForm) -> Trial<T> {
-    let settings = move |mask: &Mask, w: &[T]| Settings::features(Exponentials { form, w: w.to_vec() }, mask);
+    let settings = move |mask: &Mask, w: &[T]| {
+        Settings::features(
+            Exponentials {
+                form,
+                w: w.to_vec(),
+            },
+            mask,
+        )
+    };
     Trial::with_learnt(numbers(2 * FEATURES * 4), settings)
 }
 
 #[test]
 fn exponential_features_with_parameters() -> Outcome {
-    conforms(exponentials(FeatureForm::Exponentials), exponentials(FeatureForm::Exponentials))?;
+    conforms(
+        exponentials(FeatureForm::Exponentials),
+        exponentials(FeatureForm::Exponentials),
+    )?;
     check(&exponentials::<f64>(FeatureForm::SignedExponentials))
 }
 
 /// Features of a query and of a key that are far apart: their products vanish.
 #[test]
 fn exponential_features_of_large_rows() -> Outcome {
-    check(&Trial { size: 15.0, ..exponentials::<f64>(FeatureForm::Exponentials) })
+    check(&Trial {
+        size: 15.0,
+        ..exponentials::<f64>(FeatureForm::Exponentials)
+    })
 }
 
 /// A logit of eight learnt numbers, of the positions and of the head.
@@ -178,8 +243,12 @@ impl Score for Polynomial {
     #[inline(always)]
     fn score<N: Number>(&self, raw: N, pair: Pair<N>, c: &[N]) -> N {
         let (x, distance) = (raw.tanh(), (pair.query - pair.key) * N::of(0.1));
-        let powers = c[0] * x + c[1] * x * x + c[2] * x * x * x + c[3] * distance + c[4] * distance * x;
-        powers + (c[5] * x).sin() + (c[6] * distance).cos() + c[7].square() * x.min(N::of(0.3 * pair.head as f64))
+        let powers =
+            c[0] * x + c[1] * x * x + c[2] * x * x * x + c[3] * distance + c[4] * distance * x;
+        powers
+            + (c[5] * x).sin()
+            + (c[6] * distance).cos()
+            + c[7].square() * x.min(N::of(0.3 * pair.head as f64))
     }
 }
 
@@ -197,7 +266,11 @@ fn eight_learnt_numbers_and_positions() -> Outcome {
 #[test]
 fn large_and_near_rows() -> Outcome {
     for size in [1e-3, 40.0] {
-        check(&Trial { size, is_smooth: size < 1.0, ..Trial::<f64>::new(|mask, _| Settings::softmax(mask)) })?;
+        check(&Trial {
+            size,
+            is_smooth: size < 1.0,
+            ..Trial::<f64>::new(|mask, _| Settings::softmax(mask))
+        })?;
     }
     Ok(())
 }

@@ -6,11 +6,17 @@ use bochner_engine::{Decoder, DecoderSize, Error, Mask, Settings, attend, weight
 use proptest::prelude::*;
 
 /// Checks the output and the weights of the softmax against its formula, with the pairs that the mask keeps.
-fn agrees_with_its_formula(mask: &Mask, [batch, heads, queries, keys]: [usize; 4]) -> Result<(), Error> {
+fn agrees_with_its_formula(
+    mask: &Mask,
+    [batch, heads, queries, keys]: [usize; 4],
+) -> Result<(), Error> {
     let q: Array4<f64> = random([batch, heads, queries, 2], "q");
     let [k, v] = ["k", "v"].map(|name| random::<f64, _>([batch, heads, keys, 2], name));
     let mut want = Array4::zeros([batch, heads, queries, keys]);
-    for ([b, m, i, j], x) in want.indexed_iter_mut().map(|((b, m, i, j), x)| ([b, m, i, j], x)) {
+    for ([b, m, i, j], x) in want
+        .indexed_iter_mut()
+        .map(|((b, m, i, j), x)| ([b, m, i, j], x))
+    {
         if mask.keeps([b, m, i, j], [queries, keys]) {
             let product = q.slice(s![b, m, i, ..]).dot(&k.slice(s![b, m, j, ..]));
             *x = (product / 2.0_f64.sqrt()).exp();
@@ -26,7 +32,12 @@ fn agrees_with_its_formula(mask: &Mask, [batch, heads, queries, keys]: [usize; 4
     let (output, _) = attend(&settings, q.view(), k.view(), v.view())?;
     for (b, m) in bochner_engine::ndarray::indices((batch, heads)) {
         let want = want.slice(s![b, m, .., ..]).dot(&v.slice(s![b, m, .., ..]));
-        assert!((&output.slice(s![b, m, .., ..]) - &want).iter().all(|x| x.abs() < 1e-12), "{mask:?}");
+        assert!(
+            (&output.slice(s![b, m, .., ..]) - &want)
+                .iter()
+                .all(|x| x.abs() < 1e-12),
+            "{mask:?}"
+        );
     }
     Ok(())
 }
@@ -62,7 +73,8 @@ pub(crate) fn masks() -> impl Strategy<Value = (Mask, [usize; 4])> {
                 mask = mask.with_window(left, right).expect("not empty");
             }
             if let Some(all) = matrices {
-                let all = Array4::from_shape_vec((batch, heads, queries, keys), all).expect("one a pair");
+                let all =
+                    Array4::from_shape_vec((batch, heads, queries, keys), all).expect("one a pair");
                 mask = mask.with_matrices(all.view());
             }
             if let Some((size, rest)) = rule {
@@ -104,7 +116,9 @@ fn masks_are_their_formula_over_several_blocks() -> Result<(), Error> {
         Mask::causal().with_pairs(|i, j| (i - j) % 7 == 0 || i - j < 3),
         Mask::none().with_pairs(|i, j| i / 50 == j / 50),
         Mask::none().with_blocks(64, blocks.view())?,
-        Mask::causal().with_blocks(64, blocks.view())?.with_key_lengths(vec![200]),
+        Mask::causal()
+            .with_blocks(64, blocks.view())?
+            .with_key_lengths(vec![200]),
         Mask::none().with_packed(&[100, 0, 70, 1, 129]),
     ] {
         agrees_with_its_formula(&mask, [1, 1, 300, 300])?;
@@ -122,7 +136,15 @@ fn the_cache_of_a_sliding_window_stays_small() -> Result<(), Error> {
     let settings = Settings::softmax(&mask);
     let x: Array4<f64> = random([2, 2, 600, width], "x");
     let (whole, _) = attend(&settings, x.view(), x.view(), x.view())?;
-    let mut decoder = Decoder::new(&settings, DecoderSize { batch: 2, heads: 2, width, value_width: width })?;
+    let mut decoder = Decoder::new(
+        &settings,
+        DecoderSize {
+            batch: 2,
+            heads: 2,
+            width,
+            value_width: width,
+        },
+    )?;
     // A long prompt, then one at a time.
     for (from, to) in std::iter::once((0, 300)).chain((300..600).map(|t| (t, t + 1))) {
         let x = x.slice(s![.., .., from..to, ..]);
@@ -130,7 +152,11 @@ fn the_cache_of_a_sliding_window_stays_small() -> Result<(), Error> {
         assert!(off.iter().all(|x| x.abs() < 1e-12));
         // Keys come in whole panels.
         let most = 4 * (window + 32 + 32) * 2 * width;
-        assert!(decoder.held() <= most, "{} numbers after {to}", decoder.held());
+        assert!(
+            decoder.held() <= most,
+            "{} numbers after {to}",
+            decoder.held()
+        );
     }
     assert_eq!(decoder.lengths(), [600, 600]);
     let refused = decoder.truncate(300).unwrap_err();

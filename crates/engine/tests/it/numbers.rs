@@ -4,11 +4,14 @@ use bochner_engine::ndarray::{Array4, ArrayView4, array, s};
 use bochner_engine::numerics::check::{assert_gradient, random};
 use bochner_engine::numerics::{DropoutMask, Seed};
 use bochner_engine::{
-    Decoder, DecoderSize, Error, Gradients, HeadRows, KeyWeight, Kind, Mask, Number, Pair, Raw, Score, Settings, Wanted, attend, attend_vjp,
-    weights,
+    Decoder, DecoderSize, Error, Gradients, HeadRows, KeyWeight, Kind, Mask, Number, Pair, Raw,
+    Score, Settings, Wanted, attend, attend_vjp, weights,
 };
 
-fn pulled(settings: &Settings<f32>, [q, k, v, cotangent]: [&Array4<f32>; 4]) -> Result<Gradients<f32>, Error> {
+fn pulled(
+    settings: &Settings<f32>,
+    [q, k, v, cotangent]: [&Array4<f32>; 4],
+) -> Result<Gradients<f32>, Error> {
     let [q, k, v, cotangent] = [q, k, v, cotangent].map(|x| x.view());
     let (_, saved) = attend(settings, q, k, v)?;
     attend_vjp(settings, &saved, q, k, v, cotangent, Wanted::default())
@@ -20,20 +23,38 @@ fn column(x: [f32; 3]) -> Array4<f32> {
 
 /// Three queries of three keys, the first of which no query sees. The right values are those of double precision.
 fn hidden_first_key(value: f32, cotangent: [f32; 3]) -> Result<Gradients<f32>, Error> {
-    let keep = array![[false, false, false], [false, true, false], [false, true, true]];
+    let keep = array![
+        [false, false, false],
+        [false, true, false],
+        [false, true, true]
+    ];
     let settings = Settings::softmax(&Mask::none().with_matrix(keep.view()));
     let [q, k, v] = [[0.5, 0.5, 1.0], [0.0, 1.0, -1.0], [value, 1.0, 2.0]].map(column);
     pulled(&settings, [&q, &k, &v, &column(cotangent)])
 }
 
-const LARGE: [f32; 7] = [1e10, 1e30, 1e34, 1e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+const LARGE: [f32; 7] = [
+    1e10,
+    1e30,
+    1e34,
+    1e38,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+];
 
 #[test]
 fn a_large_value_behind_a_mask_changes_no_gradient() -> Result<(), Error> {
     for value in LARGE.into_iter().chain([0.0]) {
         let gradients = hidden_first_key(value, [0.0, 0.0, 1.0])?;
-        assert!((gradients.q[[0, 0, 2, 0]] + 0.209_987_1).abs() < 1e-7, "{value}");
-        assert!((gradients.k[[0, 0, 1, 0]] + 0.104_993_5).abs() < 1e-7, "{value}");
+        assert!(
+            (gradients.q[[0, 0, 2, 0]] + 0.209_987_1).abs() < 1e-7,
+            "{value}"
+        );
+        assert!(
+            (gradients.k[[0, 0, 1, 0]] + 0.104_993_5).abs() < 1e-7,
+            "{value}"
+        );
     }
     Ok(())
 }
@@ -42,7 +63,10 @@ fn a_large_value_behind_a_mask_changes_no_gradient() -> Result<(), Error> {
 fn the_cotangent_of_a_row_without_keys_changes_no_gradient() -> Result<(), Error> {
     for cotangent in LARGE {
         let gradients = hidden_first_key(0.0, [cotangent, 0.0, 1.0])?;
-        assert!((gradients.v[[0, 0, 1, 0]] - 0.880_797).abs() < 1e-6, "{cotangent}");
+        assert!(
+            (gradients.v[[0, 0, 1, 0]] - 0.880_797).abs() < 1e-6,
+            "{cotangent}"
+        );
     }
     Ok(())
 }
@@ -51,8 +75,14 @@ fn the_cotangent_of_a_row_without_keys_changes_no_gradient() -> Result<(), Error
 #[test]
 fn the_largest_numbers_in_range_are_fine() -> Result<(), Error> {
     let limit = f32::MAX.sqrt().sqrt();
-    let x = Array4::from_shape_fn((1, 1, 9, 8), |(_, _, t, n)| if (t * n) % 3 == 0 { limit } else { -limit });
-    for settings in [Settings::softmax(&Mask::causal()), Settings::score(Nearness, &Mask::none())] {
+    let x = Array4::from_shape_fn(
+        (1, 1, 9, 8),
+        |(_, _, t, n)| if (t * n) % 3 == 0 { limit } else { -limit },
+    );
+    for settings in [
+        Settings::softmax(&Mask::causal()),
+        Settings::score(Nearness, &Mask::none()),
+    ] {
         let gradients = pulled(&settings, [&x, &x, &x, &x])?;
         let all = gradients.q.iter().chain(&gradients.k).chain(&gradients.v);
         assert!(all.into_iter().all(|x| x.is_finite()));
@@ -93,14 +123,30 @@ fn distances_do_not_depend_on_the_origin() -> Result<(), Error> {
     let ([q, k], [far_q, far_k]) = (at(0.0), at(375.0));
     let all = weights(&settings, q.view(), k.view())?;
     let far = weights(&settings, far_q.view(), far_k.view())?;
-    assert!(largest(&(&far - &all)) < 2e-5, "{:e}", largest(&(&far - &all)));
+    assert!(
+        largest(&(&far - &all)) < 2e-5,
+        "{:e}",
+        largest(&(&far - &all))
+    );
     let near = pulled(&settings, [&q, &k, &v, &cotangent])?;
     let far = pulled(&settings, [&far_q, &far_k, &v, &cotangent])?;
     for (far, near) in [(far.q, near.q), (far.k, near.k), (far.v, near.v)] {
-        assert!(largest(&(&far - &near)) < 1e-4, "{:e}", largest(&(&far - &near)));
+        assert!(
+            largest(&(&far - &near)) < 1e-4,
+            "{:e}",
+            largest(&(&far - &near))
+        );
     }
     // A decoder does the same.
-    let mut decoder = Decoder::new(&settings, DecoderSize { batch: 1, heads: 2, width: 64, value_width: 64 })?;
+    let mut decoder = Decoder::new(
+        &settings,
+        DecoderSize {
+            batch: 1,
+            heads: 2,
+            width: 64,
+            value_width: 64,
+        },
+    )?;
     let got = decoder.step(far_q.view(), far_k.view(), v.view())?;
     let (want, _) = attend(&settings, q.view(), k.view(), v.view())?;
     assert!(largest(&(&got - &want)) < 1e-4);
@@ -109,17 +155,30 @@ fn distances_do_not_depend_on_the_origin() -> Result<(), Error> {
 
 #[test]
 fn near_pairs_have_the_gradient_of_their_distance() -> Result<(), Error> {
-    let (settings, shape) = (Settings::<f64>::score(Nearness, &Mask::none()), [1, 1, 6, 3]);
+    let (settings, shape) = (
+        Settings::<f64>::score(Nearness, &Mask::none()),
+        [1, 1, 6, 3],
+    );
     let k: Array4<f64> = random(shape, "k");
-    let (v, cotangent) = (random::<f64, _>(shape, "v"), random::<f64, _>(shape, "cotangent"));
+    let (v, cotangent) = (
+        random::<f64, _>(shape, "v"),
+        random::<f64, _>(shape, "cotangent"),
+    );
     // Each second query lies beside its key.
     let q = Array4::from_shape_fn(shape, |(b, m, t, n)| {
-        k[[b, m, t, n]] + if t % 2 == 0 { 1e-2 * (n as f64 + 1.0) } else { 2.0 }
+        k[[b, m, t, n]]
+            + if t % 2 == 0 {
+                1e-2 * (n as f64 + 1.0)
+            } else {
+                2.0
+            }
     });
     for offset in [0.0, 5.0] {
         let (q, k) = (&q + offset, &k + offset);
         let loss = |q: ArrayView4<f64>, k: ArrayView4<f64>| {
-            attend(&settings, q, k, v.view()).map(|(output, _)| (&output * &cotangent).sum()).expect("in range")
+            attend(&settings, q, k, v.view())
+                .map(|(output, _)| (&output * &cotangent).sum())
+                .expect("in range")
         };
         let (_, saved) = attend(&settings, q.view(), k.view(), v.view())?;
         let views = [&q, &k, &v, &cotangent].map(|x| x.view());
@@ -139,7 +198,16 @@ fn dropout_leaves_the_expectation() -> Result<(), Error> {
     let (mut sum, draws) = (Array4::<f64>::zeros(want.raw_dim()), 2000);
     for seed in 0..draws {
         let dropout = Some(DropoutMask::new(0.4, Seed::new(seed)).expect("a rate"));
-        sum += &attend(&Settings { dropout, ..settings.clone() }, x.view(), x.view(), x.view())?.0;
+        sum += &attend(
+            &Settings {
+                dropout,
+                ..settings.clone()
+            },
+            x.view(),
+            x.view(),
+            x.view(),
+        )?
+        .0;
     }
     let off = sum / draws as f64 - want;
     assert!(off.iter().all(|x| x.abs() < 0.1));
@@ -150,16 +218,26 @@ fn dropout_leaves_the_expectation() -> Result<(), Error> {
 fn logarithms_of_sums_are_those_of_the_formula() -> Result<(), Error> {
     let x: Array4<f64> = random([2, 2, 6, 4], "x");
     let mask = Mask::causal().with_key_lengths(vec![6, 0]);
-    for settings in [Settings::softmax(&mask), Settings::score(Nearness, &mask).with_key_weight(Halved)] {
+    for settings in [
+        Settings::softmax(&mask),
+        Settings::score(Nearness, &mask).with_key_weight(Halved),
+    ] {
         let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-        let (all, sums) = (weights(&settings, x.view(), x.view())?, saved.log_sums(&settings)?);
+        let (all, sums) = (
+            weights(&settings, x.view(), x.view())?,
+            saved.log_sums(&settings)?,
+        );
         for ((b, m, i), &sum) in sums.indexed_iter() {
             let (q, k) = (x.slice(s![b, m, i, ..]), x.slice(s![b, m, 0, ..]));
             let first = match settings.key_weight {
                 None => q.dot(&k) / 2.0,
                 Some(_) => (&q - &k).pow2().sum() / -4.0 + 0.5_f64.ln(),
             };
-            let want = if b == 1 { f64::NEG_INFINITY } else { first - all[[b, m, i, 0]].ln() };
+            let want = if b == 1 {
+                f64::NEG_INFINITY
+            } else {
+                first - all[[b, m, i, 0]].ln()
+            };
             assert!(sum == want || (sum - want).abs() < 1e-12, "{sum} {want}");
         }
     }
