@@ -6,10 +6,7 @@
 
 use bochner_engine::ndarray::{Array4, s};
 use bochner_engine::numerics::Real;
-use bochner_engine::{
-    Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Mask, Settings, Shape, attend,
-    numerics::argument,
-};
+use bochner_engine::{Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Mask, Settings};
 
 /// The features $\operatorname{elu}(x) + 1$ of each coordinate (Katharopoulos et al. 2020).
 #[derive(Debug)]
@@ -23,63 +20,38 @@ impl<T: Real> FeatureMap<T> for Elu {
         self.width
     }
 
-    fn check(&self, shape: &Shape) -> Result<(), Error> {
-        let fits = shape.width == self.width;
-        Ok(argument::in_range(
-            fits,
-            "width",
-            shape.width as f64,
-            self.width.to_string(),
-        )?)
-    }
-
     fn map(&self, rows: HeadRows<T>, values: &mut [T], _logs: &mut [T]) {
+        let elu = |x: T| if x > T::zero() { x } else { x.exp_m1() };
         let numbers = values.iter_mut().zip(rows.x.data());
-        numbers.for_each(|(f, &x)| *f = if x > T::zero() { x + T::one() } else { x.exp() });
+        numbers.for_each(|(f, &x)| *f = elu(x) + T::one());
     }
 
-    fn pull(&self, _: HeadRows<T>, values: &[T], gradient: &[T], out: &mut [T], _: &mut [T]) {
-        let all = out.iter_mut().zip(values).zip(gradient);
+    fn pull(&self, _: HeadRows<T>, f: &[T], gradient: &[T], out: &mut [T], _: &mut [T]) {
+        let all = out.iter_mut().zip(f).zip(gradient);
         all.for_each(|((d, &f), &g)| *d += g * f.min(T::one()));
     }
 }
 
 pub(crate) fn main() -> Result<(), Error> {
-    let x = Array4::from_shape_fn((1, 2, 500, 8), |(_, m, t, n)| {
-        ((m + t * (n + 1)) as f32).sin()
-    });
-    let settings = Settings::features(Elu { width: 8 }, &Mask::causal());
-    let of = |form| {
-        attend(
-            &Settings {
-                form,
-                ..settings.clone()
-            },
-            x.view(),
-            x.view(),
-            x.view(),
-        )
+    let x = Array4::from_shape_fn((1, 2, 500, 8), |(_, m, t, n)| ((m + t * n) as f32).sin());
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..Settings::features(Elu { width: 8 }, &Mask::causal())
     };
-    let off = &of(Form::LinearTime)?.0 - &of(Form::Pairwise)?.0;
-    println!(
-        "linear time and pairs differ by {:e}",
-        off.iter().fold(0.0_f32, |most, x| most.max(x.abs()))
-    );
-    let size = DecoderSize {
-        batch: 1,
-        heads: 2,
-        width: 8,
-        value_width: 8,
-    };
-    let mut decoder = Decoder::new(&settings, size)?;
-    for t in [0..100, 100..500] {
-        let x = x.slice(s![.., .., t, ..]);
+    let mut decoder = Decoder::new(
+        &settings,
+        DecoderSize {
+            batch: 1,
+            heads: 2,
+            width: 8,
+            value_width: 8,
+        },
+    )?;
+    for positions in [0..100, 100..500] {
+        let x = x.slice(s![.., .., positions, ..]);
         decoder.step(x, x, x)?;
-        println!(
-            "after {} positions the cache holds {} numbers",
-            decoder.lengths()[0],
-            decoder.held()
-        );
+        let (length, held) = (decoder.lengths()[0], decoder.held());
+        println!("after {length} positions the cache holds {held} numbers");
     }
     Ok(())
 }

@@ -79,7 +79,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Eight more kernels are in the directory `examples`.
+//! Nine more kernels are in the directory `examples`.
 //!
 //! # Conventions
 //!

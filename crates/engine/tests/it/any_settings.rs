@@ -1,7 +1,7 @@
 //! Any settings on any arrays give a result or an error, and results are finite.
 
 use crate::built_in::SquaredProduct;
-use crate::examples::{elu, retention};
+use crate::examples::{elu, retention, retention_scan};
 use crate::masks::masks;
 use bochner_engine::ndarray::{Array1, Array2, Array4, s};
 use bochner_engine::numerics::check::random;
@@ -25,8 +25,8 @@ fn kernels(n: usize, mask: &Mask) -> Settings<f64> {
         0 => Settings::softmax(mask),
         1 => Settings::pairs(SquaredProduct, mask),
         2 => Settings::features(elu::Elu { width: 4 }, mask),
-        3 => Settings::scan(retention::Retention, mask),
-        _ => retention::by_pairs(mask),
+        3 => Settings::scan(retention_scan::RetentionScan, mask),
+        _ => retention::settings(mask),
     }
 }
 

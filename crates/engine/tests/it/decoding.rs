@@ -1,7 +1,7 @@
 //! Decoders of several sequences, and what they keep of them.
 
 use crate::built_in::SquaredProduct;
-use crate::examples::{elu, retention};
+use crate::examples::{elu, retention_scan};
 use bochner_engine::ndarray::{Array4, ArrayView4, Axis, s};
 use bochner_engine::numerics::check::random;
 use bochner_engine::{Bias, Decoder, DecoderSize, Error, Form, Mask, Settings, attend};
@@ -31,7 +31,7 @@ fn kinds() -> Vec<Settings<f64>> {
             ..Settings::features(elu::Elu { width: 4 }, mask)
         },
         Settings::features(elu::Elu { width: 4 }, mask),
-        Settings::scan(retention::Retention, mask),
+        Settings::scan(retention_scan::RetentionScan, mask),
     ]
 }
 

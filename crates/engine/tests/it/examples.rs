@@ -14,6 +14,8 @@ mod moving_average;
 mod rational_quadratic;
 #[path = "../../examples/retention.rs"]
 pub(crate) mod retention;
+#[path = "../../examples/retention_scan.rs"]
+pub(crate) mod retention_scan;
 #[path = "../../examples/sigmoid_attention.rs"]
 mod sigmoid_attention;
 #[path = "../../examples/soft_cap.rs"]
@@ -23,9 +25,9 @@ mod t5_bias;
 
 use crate::{Outcome, conforms};
 use bochner_engine::conformance::Trial;
-use bochner_engine::ndarray::{Array1, Array2};
-use bochner_engine::numerics::Real;
-use bochner_engine::{Score, Scored, Settings};
+use bochner_engine::ndarray::{Array1, Array2, Array4};
+use bochner_engine::numerics::{Real, check::random};
+use bochner_engine::{Mask, Score, Scored, Settings, attend};
 
 #[test]
 fn all_run() -> Result<(), bochner_engine::Error> {
@@ -35,6 +37,7 @@ fn all_run() -> Result<(), bochner_engine::Error> {
     moving_average::main()?;
     rational_quadratic::main()?;
     retention::main()?;
+    retention_scan::main()?;
     sigmoid_attention::main()?;
     soft_cap::main()?;
     t5_bias::main()
@@ -122,10 +125,10 @@ fn elu() -> Outcome {
 #[test]
 fn moving_average() -> Outcome {
     fn trial<T: Real>() -> Trial<T> {
-        Trial::with_learnt(numbers(&[0.3, 2.0]), |mask, theta| {
+        Trial::with_learnt(numbers(&[0.5, 0.9]), |mask, kept| {
             Settings::scan(
                 moving_average::MovingAverage {
-                    theta: theta.to_vec(),
+                    kept: kept.to_vec(),
                 },
                 mask,
             )
@@ -137,11 +140,21 @@ fn moving_average() -> Outcome {
 #[test]
 fn retention_by_pairs_and_by_a_scan() -> Outcome {
     fn by_pairs<T: Real>() -> Trial<T> {
-        Trial::new(|mask, _| retention::by_pairs(mask))
+        Trial::new(|mask, _| retention::settings(mask))
     }
     fn by_scan<T: Real>() -> Trial<T> {
-        Trial::new(|mask, _| Settings::scan(retention::Retention, mask))
+        Trial::new(|mask, _| Settings::scan(retention_scan::RetentionScan, mask))
     }
     conforms(by_pairs(), by_pairs())?;
     conforms(by_scan(), by_scan())
+}
+
+#[test]
+fn retention_is_the_same_by_pairs_and_by_a_scan() -> Result<(), bochner_engine::Error> {
+    let x: Array4<f64> = random([2, 3, 200, 4], "x");
+    let of = |settings: Settings<f64>| attend(&settings, x.view(), x.view(), x.view());
+    let (pairs, _) = of(retention::settings(&Mask::causal()))?;
+    let (scan, _) = of(Settings::scan(retention_scan::RetentionScan, &Mask::causal()))?;
+    assert!((&pairs - &scan).iter().all(|x| x.abs() < 1e-11));
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Results depend neither on the number of threads nor on what else is in the batch.
 
 use crate::built_in::SquaredProduct;
-use crate::examples::{elu, retention};
+use crate::examples::{elu, retention, retention_scan};
 use bochner_engine::ndarray::{Array4, s};
 use bochner_engine::numerics::check::random;
 use bochner_engine::{Error, Form, Gradients, Mask, Settings, Wanted, attend, attend_vjp};
@@ -13,12 +13,12 @@ fn kinds(mask: &Mask) -> Vec<Settings<f32>> {
     };
     vec![
         Settings::softmax(mask),
-        retention::by_pairs(mask),
+        retention::settings(mask),
         Settings::pairs(SquaredProduct, mask),
         in_linear_time(Settings::pairs(SquaredProduct, mask)),
         Settings::features(elu::Elu { width: 8 }, mask),
         in_linear_time(Settings::features(elu::Elu { width: 8 }, mask)),
-        Settings::scan(retention::Retention, mask),
+        Settings::scan(retention_scan::RetentionScan, mask),
     ]
 }
 
