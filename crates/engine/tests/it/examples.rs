@@ -154,7 +154,10 @@ fn retention_is_the_same_by_pairs_and_by_a_scan() -> Result<(), bochner_engine::
     let x: Array4<f64> = random([2, 3, 200, 4], "x");
     let of = |settings: Settings<f64>| attend(&settings, x.view(), x.view(), x.view());
     let (pairs, _) = of(retention::settings(&Mask::causal()))?;
-    let (scan, _) = of(Settings::scan(retention_scan::RetentionScan, &Mask::causal()))?;
+    let (scan, _) = of(Settings::scan(
+        retention_scan::RetentionScan,
+        &Mask::causal(),
+    ))?;
     assert!((&pairs - &scan).iter().all(|x| x.abs() < 1e-11));
     Ok(())
 }

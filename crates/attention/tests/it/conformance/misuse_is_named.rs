@@ -287,7 +287,10 @@ fn the_linear_time_form_where_there_is_none() {
     let norm = Magnitude::Norm { p: 2.0 };
     let weight_dropout = dropout(0.3, "weights");
     for (settings, says) in [
-        (with(Similarity::Rbf, norm, &none, None), "product of features"),
+        (
+            with(Similarity::Rbf, norm, &none, None),
+            "product of features",
+        ),
         (with(squared, norm, &matrix, None), "matrix"),
         (with(squared, norm, &none, weight_dropout), "dropout"),
     ] {
