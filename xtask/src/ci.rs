@@ -13,16 +13,14 @@ const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgra
 /// by clippy, and built by `ci --full`.
 const PROGRAMS: [&str; 1] = ["--tests"];
 
-/// The tests that are run with every instruction set: reference values, conformance of all mechanisms, PyTorch's masks
-/// and biases.
+/// The tests that are run with every instruction set: reference values, and conformance of kernels and mechanisms.
 /// How work is cut for threads does not depend on them.
-const EVERY_INSTRUCTION_SET: [&str; 8] = [
+const EVERY_INSTRUCTION_SET: [&str; 7] = [
     "--test",
     "it",
     "--",
     "conformance",
     "every_case_passes",
-    "agrees_with_torch",
     "--skip",
     "threads_change_nothing",
 ];

@@ -11,7 +11,7 @@ use bochner_engine::{
 };
 use std::sync::Arc;
 
-/// $o_i = \sum_{j \le i} \gamma^{i - j} (q_i \cdot k_j)\, v_j$ with $\gamma = 1 - 2^{-5 - m}$ in head m (Sun et al. 2023).
+/// $o_i = \sum_{j \le i} \gamma^{i - j} (q_i \cdot k_j)  v_j$ with $\gamma = 1 - 2^{-5 - m}$ in head m (Sun et al. 2023).
 #[derive(Clone, Debug)]
 pub struct Retention;
 

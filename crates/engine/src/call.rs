@@ -3,6 +3,7 @@
 use crate::bias::HeadBias;
 use crate::kernel::{HeadRows, Side};
 use crate::mask::{HeadMask, Pattern};
+use crate::paths::Paths;
 use crate::range;
 use crate::{Blocks, Error, Form, Settings, Shape, Workspace};
 use bochner_numerics::row_major::RowMajor;
@@ -29,39 +30,6 @@ pub(crate) struct Call<'a, T> {
     pub(crate) paths: Option<&'a Paths>,
     /// The first row, over all heads, whose weights are not finite.
     fault: AtomicUsize,
-}
-
-/// The paths to the queries of a call: of the positions that the cache of an example will hold after the call, those
-/// that each of its queries sees.
-#[derive(Clone, Debug, Default)]
-pub struct Paths {
-    /// The rows of one example after those of another.
-    seen: Vec<bool>,
-    /// The end of the rows of each example.
-    ends: Vec<usize>,
-}
-
-impl Paths {
-    fn of_example(&self, example: usize) -> &[bool] {
-        let start = example.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.seen[start..self.ends[example]]
-    }
-
-    /// Removes all rows.
-    pub fn clear(&mut self) {
-        self.seen.clear();
-        self.ends.clear();
-    }
-
-    /// Adds the row of the next query of an example.
-    pub fn push(&mut self, row: &[bool]) {
-        self.seen.extend_from_slice(row);
-    }
-
-    /// Ends the queries of an example.
-    pub fn end_example(&mut self) {
-        self.ends.push(self.seen.len());
-    }
 }
 
 impl<'a, T: Real> Call<'a, T> {

@@ -153,7 +153,7 @@ pub struct Square {
 /// Gradients along a kernel's parameters, `[sets, heads, n]`.
 pub type ParameterGradients<T> = Array3<T>;
 
-/// The scaled inner product $s\, q \cdot k$ as a logit: with the softmax, softmax attention.
+/// The scaled inner product $s  q \cdot k$ as a logit: with the softmax, softmax attention.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DotProduct {
     /// The scale s. Defaults to $1 / \sqrt d$.

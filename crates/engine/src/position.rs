@@ -63,7 +63,7 @@ pub trait PositionCode<T>: Debug + Send + Sync {
 ///
 /// $$\begin{pmatrix} y_a \\\\ y_b \end{pmatrix} =
 /// \begin{pmatrix} \cos\theta & -\sin\theta \\\\ \sin\theta & \cos\theta \end{pmatrix}
-/// \begin{pmatrix} x_a \\\\ x_b \end{pmatrix}, \qquad \theta = s\,t\,b^{-2j/r}$$
+/// \begin{pmatrix} x_a \\\\ x_b \end{pmatrix}, \qquad \theta = s t b^{-2j/r}$$
 ///
 /// *where*
 ///

@@ -57,6 +57,7 @@ pub mod check;
 pub mod elementary;
 mod fingerprint;
 pub mod fourier;
+pub mod lists;
 pub mod matrix;
 pub mod memory;
 pub mod normal;

@@ -55,29 +55,6 @@ pub fn zeros<T: Real>(n: usize) -> Vec<T> {
     in_large_pages(vec![T::zero(); n])
 }
 
-/// Removes the first `count` elements; a list with room for more than twice `most` elements then gives back what
-/// exceeds `most` and its length.
-///
-/// ```
-/// use bochner_numerics::memory::remove_first;
-///
-/// let mut list = Vec::with_capacity(100);
-/// list.extend(0..10);
-/// remove_first(&mut list, 7, 60);
-/// assert_eq!((&list[..], list.capacity()), (&[7, 8, 9][..], 100));
-/// remove_first(&mut list, 1, 20);
-/// assert!(list == [8, 9] && list.capacity() < 100);
-/// ```
-///
-/// # Panics
-/// If there are fewer elements.
-pub fn remove_first<U>(list: &mut Vec<U>, count: usize, most: usize) {
-    list.drain(..count);
-    if list.capacity() / 2 > most {
-        list.shrink_to(most);
-    }
-}
-
 /// `vector`, with the advice to use pages of 2 MiB for all that it has room for.
 pub(crate) fn in_large_pages<T>(vector: Vec<T>) -> Vec<T> {
     let first = vector.as_ptr().cast::<u8>();
@@ -94,17 +71,6 @@ pub(crate) fn in_large_pages<T>(vector: Vec<T>) -> Vec<T> {
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = pages;
     vector
-}
-
-/// Keeps the rows of a list that are marked, one mark a row, in their order.
-pub fn keep_marked<U: Copy>(list: &mut Vec<U>, marks: &[bool]) {
-    let width = list.len().checked_div(marks.len()).unwrap_or(0);
-    let mut end = 0;
-    for (from, _) in marks.iter().enumerate().filter(|&(_, &kept)| kept) {
-        list.copy_within(from * width..(from + 1) * width, end);
-        end += width;
-    }
-    list.truncate(end);
 }
 
 /// Where the whole pages of 2 MiB lie among some bytes: memory beside these is not advised upon.

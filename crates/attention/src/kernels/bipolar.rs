@@ -7,7 +7,7 @@ use bochner_engine::{
 use bochner_numerics::{ArgumentError, Mat, Real, argument};
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// $x_{ij} = t(q_i) \cdot t(k_j)$ with $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, exponents of 2.
+/// $x_{ij} = t(q_i) \cdot t(k_j)$ with $t(x) = \operatorname{sign}(x) [|x| \ge \theta]$, exponents of 2.
 ///
 /// Products of ternary numbers are whole numbers up to the width, exact in any order (in `f32` up to a width of $2^{24}$).
 #[derive(Clone, Debug)]

@@ -36,7 +36,7 @@ pub fn linear<T: Real>(mask: &Mask) -> Settings<T> {
 }
 
 /// Returns bipolar attention: weights $2^{x_{ij} - \gamma_i}$ with the whole scores $x_{ij} = t(q_i) \cdot t(k_j)$ of
-/// ternary numbers, $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, and the smallest whole $\gamma_i$ with
+/// ternary numbers, $t(x) = \operatorname{sign}(x) [|x| \ge \theta]$, and the smallest whole $\gamma_i$ with
 /// which a row sums to at most 1, whatever the rounding of the sum.
 ///
 /// Backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than half that width. With

@@ -4,7 +4,7 @@ use super::readers::Readers;
 use crate::{Error, engine::Decoder};
 use bochner_engine::Paths;
 use bochner_numerics::Real;
-use bochner_numerics::memory::keep_marked;
+use bochner_numerics::lists::keep_marked;
 
 /// The sequences of a decoder as the paths of a tree: those that were one before have one memory, which holds the
 /// positions of all of them, and each attends to the positions of its own path alone.

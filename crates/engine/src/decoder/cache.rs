@@ -1,6 +1,6 @@
 //! The key-value cache of one head of keys.
 
-use super::FirstFault;
+use super::step::FirstFault;
 use crate::call::{Call, HeadAt, Inputs};
 use crate::kernel::{PairKernel, Side};
 use crate::linear::squares::Sums;
@@ -8,7 +8,8 @@ use crate::mask::HeadMask;
 use crate::normaliser::Row;
 use crate::pairwise::{Head, OutputRows, Packed};
 use crate::{Error, Mask, Raw};
-use bochner_numerics::memory::{keep_marked, overwritten_by, remove_first};
+use bochner_numerics::lists::{keep_marked, remove_first};
+use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Buffer, Mat, Panels, Real, parallel};
 use std::ops::Range;
 

@@ -9,7 +9,7 @@ use crate::decoder::{first_seen, last_rows, seen_by_rule};
 use crate::linear::{self, Course, PrefixSums};
 use crate::mask::HeadMask;
 use crate::{Error, Form};
-use bochner_numerics::memory::remove_first;
+use bochner_numerics::lists::remove_first;
 use bochner_numerics::{Mat, Real};
 
 /// The positions so far of one head.

@@ -1,6 +1,7 @@
 //! The backward pass of one chunk of queries.
 
 use super::Head;
+use super::room::{Room, Scratch};
 use super::terms::Terms;
 use crate::call::blocks;
 use crate::lanes::{add, dot};
@@ -187,7 +188,7 @@ impl<T: Real> Head<'_, T> {
     /// Returns the contribution of a chunk of queries to the gradients.
     ///
     /// With $P$ the weights, $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
-    /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}\, \partial P_{ij} / \partial x_{ij}$ at a
+    /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}  \partial P_{ij} / \partial x_{ij}$ at a
     /// fixed normaliser.
     ///
     /// All queries meet a block of keys before the next one is fetched: keys bring more with them
@@ -421,46 +422,6 @@ impl<T: Real> Head<'_, T> {
                     .pull_back(keys.clone(), terms, row, gradients.bias.1);
             }
         }
-    }
-}
-
-/// Room for the pairs of a block.
-#[derive(Default)]
-pub(crate) struct Scratch<T> {
-    /// Raw scores, then their gradients.
-    x: Vec<T>,
-    /// Gradients along the weights, then the weights after dropout.
-    weights: Vec<T>,
-}
-
-impl<T: Real> Scratch<T> {
-    fn pairs(&mut self, count: usize) -> (&mut [T], &mut [T]) {
-        for room in [&mut self.x, &mut self.weights] {
-            if room.len() < count {
-                room.resize(count, T::zero());
-            }
-        }
-        (&mut self.x[..count], &mut self.weights[..count])
-    }
-}
-
-/// Room for the pairs of a stripe.
-#[derive(Default)]
-struct Room<T> {
-    scores: Vec<T>,
-    terms: Vec<T>,
-    /// The slopes along each parameter.
-    parameters: Vec<T>,
-    deltas: Vec<T>,
-    dropout: Vec<T>,
-}
-
-impl<T: Real> Room<T> {
-    fn make(&mut self, pairs: usize, parameters: usize, scores: bool, terms: bool) {
-        self.parameters.resize(parameters * pairs, T::zero());
-        self.scores
-            .resize(if scores { pairs } else { 0 }, T::zero());
-        self.terms.resize(if terms { pairs } else { 0 }, T::zero());
     }
 }
 

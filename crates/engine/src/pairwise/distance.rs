@@ -75,7 +75,7 @@ impl<T: Real> Points<'_, T> {
     /// Replaces the gradients along the distances of near pairs by zeros, and adds their share to the gradients along
     /// queries and keys; adds what the norms of all other pairs contribute.
     ///
-    /// $-2\,dx\,K$ and $-2\,dx^\top Q$ are left for two matrix products.
+    /// $-2 dx K$ and $-2 dx^\top Q$ are left for two matrix products.
     pub(super) fn pull(
         &self,
         (queries, keys): (&Range<usize>, &Range<usize>),

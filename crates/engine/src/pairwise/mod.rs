@@ -15,13 +15,15 @@ mod distance;
 mod fault;
 mod forward;
 mod pull;
+mod room;
 mod terms;
 
 pub(crate) use attend::{PairsState, attend, attend_head, attend_once, weights};
-pub(crate) use backward::{Cotangent, GradientRows, HeadGradients, Scratch};
+pub(crate) use backward::{Cotangent, GradientRows, HeadGradients};
 pub(crate) use fault::fault;
 pub(crate) use forward::OutputRows;
 pub(crate) use pull::{Along, over_heads, pull_back};
+pub(crate) use room::Scratch;
 
 use crate::bias::HeadBias;
 use crate::call::{HeadAt, Inputs, PairDropout, blocks};

@@ -81,7 +81,7 @@ fn weights_as_they_are() -> Outcome {
     )
 }
 
-/// $(s\, q \cdot k)^2 + c$, which has a linear-time form.
+/// $(s  q \cdot k)^2 + c$, which has a linear-time form.
 #[derive(Clone, Debug)]
 pub(crate) struct SquaredProduct;
 

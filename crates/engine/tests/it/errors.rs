@@ -1,27 +1,28 @@
 //! Whatever cannot be is refused by an error that names it.
 
+use crate::errors_of_features::Ones;
+use crate::errors_of_scans::Copy;
 use bochner_engine::ndarray::{Array1, Array2, Array4, array};
 use bochner_engine::numerics::Real;
 use bochner_engine::numerics::check::random;
 use bochner_engine::{
-    Bias, Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair,
-    PairKernel, Position, PositionGradients, Raw, Scan, Score, Scored, Settings, Softmax, Sum,
-    Tile, Unnormalised, Wanted, attend, attend_vjp, weights,
+    Bias, Decoder, DecoderSize, Error, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored,
+    Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
 };
 use std::sync::Arc;
 
-fn x<T: Real>() -> Array4<T> {
+pub(crate) fn x<T: Real>() -> Array4<T> {
     random([2, 2, 5, 4], "x")
 }
 
-fn refused<T: Real>(settings: &Settings<T>) -> Error {
+pub(crate) fn refused<T: Real>(settings: &Settings<T>) -> Error {
     let x = x();
     attend(settings, x.view(), x.view(), x.view())
         .map(drop)
         .expect_err("refused")
 }
 
-fn names(error: &Error, name: &str) -> bool {
+pub(crate) fn names(error: &Error, name: &str) -> bool {
     matches!(error, Error::Argument(error) if error.name() == name)
 }
 
@@ -304,141 +305,6 @@ fn normalisers_take_their_kind_and_their_sinks() {
     }
 }
 
-/// A scan that leaves the last column of its output alone at some position.
-#[derive(Debug)]
-struct Lazy;
-
-impl<T: Real> Scan<T> for Lazy {
-    fn state(&self, _: usize, _: usize) -> usize {
-        1
-    }
-
-    fn step(&self, at: Position<T>, state: &mut [T], out: &mut [T]) {
-        state[0] += T::one();
-        let written = if state[0] > T::of(3.0) && at.head == 1 {
-            out.len() - 1
-        } else {
-            out.len()
-        };
-        out[..written].copy_from_slice(&at.v[..written]);
-    }
-
-    fn pull(&self, _: Position<T>, _: &[T], _: &[T], _: &mut [T], _: PositionGradients<T>) {}
-}
-
-#[test]
-fn a_scan_writes_all_its_numbers() -> Result<(), Error> {
-    let place = |error: Error| {
-        matches!(
-            error,
-            Error::Scan {
-                example: 0,
-                head: 1,
-                position: 3,
-                column: 3
-            }
-        )
-    };
-    assert!(place(refused(&Settings::<f32>::scan(Lazy, Mask::CAUSAL))));
-    let settings = Settings::<f32>::scan(Lazy, Mask::CAUSAL);
-    let mut decoder = Decoder::new(
-        &settings,
-        DecoderSize {
-            batch: 2,
-            heads: 2,
-            width: 4,
-            value_width: 4,
-        },
-    )?;
-    assert!(place(
-        decoder
-            .step(x().view(), x().view(), x().view())
-            .unwrap_err()
-    ));
-    Ok(())
-}
-
-/// The running sum of the values, without a state of its own for queries and keys.
-#[derive(Debug)]
-struct Copy;
-
-impl<T: Real> Scan<T> for Copy {
-    fn state(&self, _: usize, _: usize) -> usize {
-        0
-    }
-
-    fn step(&self, at: Position<T>, _: &mut [T], out: &mut [T]) {
-        out.copy_from_slice(at.v);
-    }
-
-    fn pull(
-        &self,
-        _: Position<T>,
-        _: &[T],
-        cotangent: &[T],
-        _: &mut [T],
-        gradients: PositionGradients<T>,
-    ) {
-        gradients
-            .v
-            .iter_mut()
-            .zip(cotangent)
-            .for_each(|(sum, &x)| *sum += x);
-    }
-}
-
-#[test]
-fn scans_take_sequences_that_attend_to_themselves() -> Result<(), Error> {
-    let (settings, x) = (Settings::<f64>::scan(Copy, Mask::CAUSAL), x::<f64>());
-    let short = x.slice(bochner_engine::ndarray::s![.., .., ..3, ..]);
-    for (q, k) in [(short, x.view()), (x.view(), short)] {
-        let error = attend(&settings, q, k, k).map(drop).unwrap_err();
-        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-    }
-    for mask in [
-        Mask::none(),
-        Mask::causal().with_window(2, 0)?,
-        Mask::causal().with_pairs(|_, _| true),
-    ] {
-        assert!(
-            matches!(
-                refused(&Settings::<f64>::scan(Copy, &mask)),
-                Error::Unsupported { .. }
-            ),
-            "{mask:?}"
-        );
-    }
-    let pairwise = Settings {
-        form: Form::Pairwise,
-        ..settings.clone()
-    };
-    assert!(matches!(refused(&pairwise), Error::Unsupported { .. }));
-    // Packed sequences may end in padding.
-    let mask = Mask::causal()
-        .with_packed(&[3, 2])
-        .with_key_lengths(vec![4]);
-    let (settings, x) = (
-        Settings::scan(Copy, &mask),
-        x.slice_move(bochner_engine::ndarray::s![..1, .., .., ..]),
-    );
-    let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let gradients = attend_vjp(
-        &settings,
-        &saved,
-        x.view(),
-        x.view(),
-        x.view(),
-        x.view(),
-        Wanted::default(),
-    )?;
-    let want = Array4::from_shape_fn(
-        x.raw_dim(),
-        |(b, m, t, n)| if t < 4 { x[[b, m, t, n]] } else { 0.0 },
-    );
-    assert_eq!((output.to_owned(), gradients.v), (want.clone(), want));
-    Ok(())
-}
-
 #[test]
 fn visible_numbers_out_of_range_are_named() -> Result<(), Error> {
     let settings = Settings::softmax(Mask::NONE);
@@ -485,81 +351,6 @@ fn visible_numbers_out_of_range_are_named() -> Result<(), Error> {
                 assert_eq!(decoder.lengths(), [0, 0]);
             }
         }
-    }
-    Ok(())
-}
-
-/// Features that are all one.
-#[derive(Debug)]
-struct Ones;
-
-impl<T: Real> FeatureMap<T> for Ones {
-    fn features(&self) -> usize {
-        1
-    }
-
-    fn map(&self, _: HeadRows<T>, values: &mut [T], _: &mut [T]) {
-        values.fill(T::one());
-    }
-
-    fn pull(&self, _: HeadRows<T>, _: &[T], _: &[T], _: &mut [T], _: &mut [T]) {}
-}
-
-/// Features of which some are not finite.
-#[derive(Debug)]
-struct Roots;
-
-impl FeatureMap<f32> for Roots {
-    fn features(&self) -> usize {
-        4
-    }
-
-    fn map(&self, rows: HeadRows<f32>, values: &mut [f32], _: &mut [f32]) {
-        let shift = if rows.head == 1 { 0.0 } else { 100.0 };
-        values
-            .iter_mut()
-            .zip(rows.x.data())
-            .for_each(|(f, &x)| *f = (x + shift).sqrt());
-    }
-
-    fn pull(&self, _: HeadRows<f32>, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32]) {}
-}
-
-#[test]
-fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
-    let is_named = |error: &Error| {
-        matches!(
-            error,
-            Error::Features {
-                example: 0,
-                head: 1
-            }
-        )
-    };
-    for form in [Form::Pairwise, Form::LinearTime] {
-        let (settings, x) = (
-            Settings {
-                form,
-                ..Settings::features(Roots, Mask::CAUSAL)
-            },
-            x(),
-        );
-        assert!(is_named(&refused(&settings)));
-        assert!(is_named(
-            &weights(&settings, x.view(), x.view()).unwrap_err()
-        ));
-        let mut decoder = Decoder::new(
-            &settings,
-            DecoderSize {
-                batch: 2,
-                heads: 2,
-                width: 4,
-                value_width: 4,
-            },
-        )?;
-        assert!(is_named(
-            &decoder.step(x.view(), x.view(), x.view()).unwrap_err()
-        ));
     }
     Ok(())
 }

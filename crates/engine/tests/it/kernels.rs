@@ -113,7 +113,7 @@ fn operands_with_parameters() -> Outcome {
     check(&projected::<f64>(Raw::SquaredDistance))
 }
 
-/// The features $(1 + 1.2 \sin w_r \cdot x)\, e^{w_r \cdot x - |x|^2 / 2}$, or the exponentials alone, with learnt w.
+/// The features $(1 + 1.2 \sin w_r \cdot x)  e^{w_r \cdot x - |x|^2 / 2}$, or the exponentials alone, with learnt w.
 #[derive(Debug)]
 struct Exponentials<T> {
     form: FeatureForm,

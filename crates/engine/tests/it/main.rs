@@ -6,6 +6,8 @@ mod built_in;
 mod conformance;
 mod decoding;
 mod errors;
+mod errors_of_features;
+mod errors_of_scans;
 mod examples;
 mod kernels;
 mod masks;

@@ -4,7 +4,7 @@
 
 use super::pack::Pack;
 use crate::elementary::instruction_set::InstructionSet;
-use crate::memory::remove_first;
+use crate::lists::remove_first;
 use crate::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Panels, Real, m
 use std::ops::Range;
 
 /// $\psi$ of a block of rows, a feature a row: $\psi_{aa} = x_a^2$ and, for a < b,
-/// $\psi_{ab} = \sqrt 2\, x_a x_b$, so that $\psi(x) \cdot \psi(y) = (x \cdot y)^2$.
+/// $\psi_{ab} = \sqrt 2  x_a x_b$, so that $\psi(x) \cdot \psi(y) = (x \cdot y)^2$.
 ///
 /// A feature a row: then each is one product of two rows of x, and $\psi$ may stand on either side
 /// of a matrix product as it is. Features are made as many at a time as the cache has room for, and
