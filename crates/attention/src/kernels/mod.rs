@@ -75,7 +75,7 @@ fn by_shiftmax<T: Real>(kernel: bipolar::Bipolar, mask: &Mask) -> Settings<T> {
 /// 1, the largest that $f^2$ can be; 1e-5 by default elsewhere (equations 12 to 16). The points are copied.
 pub fn squared<T: Real>(points: Points<T>, floor: f64, mask: &Mask) -> Settings<T> {
     let sets = points.sets().map(|w| w.to_owned()).collect();
-    Settings::pairs(Squared { sets, floor }, mask)
+    Settings::pairs(Squared::new(sets, floor), mask)
 }
 
 /// Returns attention by $a_{ij} = \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4})$ with the random features of a map at the

@@ -19,12 +19,22 @@ pub type PointsGradients<T> = bochner_kernels::PointsGradients<T, Ix4>;
 #[derive(Clone, Debug)]
 pub(crate) struct Squared<T> {
     /// The spectral points `[1 or B, M, R, d]`: one array of a stationary kernel, two of another.
-    pub(crate) sets: Arc<[Array4<T>]>,
+    sets: Arc<[Array4<T>]>,
     /// The floor e, from 0 to 1.
-    pub(crate) floor: f64,
+    floor: f64,
+    /// Memory for the next step of a decoder.
+    memory: Buffers<T>,
 }
 
 impl<T: Real> Squared<T> {
+    pub(crate) fn new(sets: Arc<[Array4<T>]>, floor: f64) -> Self {
+        Self {
+            sets,
+            floor,
+            memory: Buffers::default(),
+        }
+    }
+
     fn all(&self) -> Points<'_, T> {
         Points::of_sets(&self.sets)
     }
@@ -99,7 +109,7 @@ impl<T: Real> PairKernel<T> for Squared<T> {
         out.resize(count * own.features(), T::zero());
         let target = ArrayViewMut2::from_shape((count, own.features()), out).expect("row-major");
         let x = ArrayView2::from_shape((count, width), rows.x.data()).expect("row-major");
-        feature_map(x, &own, target, &Buffers::default()).expect("checked with the settings");
+        feature_map(x, &own, target, &self.memory).expect("checked with the settings");
     }
 
     fn pull_operands(
@@ -113,7 +123,7 @@ impl<T: Real> PairKernel<T> for Squared<T> {
         let shaped =
             |x: Mat<'_, T>| ArrayView2::from_shape(x.shape(), x.data()).map(|x| x.to_owned());
         let [x, cotangent] = [rows.x, gradient].map(|x| shaped(x).expect("row-major"));
-        let pulled = feature_map_vjp(x.view(), &own, cotangent.view(), &Buffers::default());
+        let pulled = feature_map_vjp(x.view(), &own, cotangent.view(), &self.memory);
         let FeatureMapGradients { x, points } = pulled.expect("checked with the settings");
         out.copy_from_slice(x.as_slice().expect("an owned row-major array"));
         let along_points = [Some(points.w1), points.w2].into_iter().flatten().flatten();
@@ -161,10 +171,7 @@ impl<T: Real> PairKernel<T> for Squared<T> {
             .iter()
             .map(|w| w.select(Axis(0), indices))
             .collect();
-        Some(Arc::new(Self {
-            sets,
-            floor: self.floor,
-        }))
+        Some(Arc::new(Self::new(sets, self.floor)))
     }
 }
 

@@ -93,7 +93,7 @@ impl SquaredKernel {
         let bias = self.bias(inputs, pass)?;
         let settings = Settings {
             form: self.form,
-            ..Settings::pairs(Squared { sets, floor }, inputs.mask)
+            ..Settings::pairs(Squared::new(sets, floor), inputs.mask)
         };
         Ok(match (self.preset, bias) {
             (Preset::Paper, _) => settings.with_key_weight(Magnitude::Norm { p }),

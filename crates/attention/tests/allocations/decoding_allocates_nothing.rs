@@ -1,4 +1,4 @@
-//! A decoder allocates where its memory grows, and nowhere else.
+//! A decoder that holds positions allocates where its memory grows, and nowhere else.
 
 use bochner_attention::{
     Bias, Form, Magnitude, Mask, Settings,
@@ -68,14 +68,12 @@ impl<T: Real> Parts<T> {
         ];
         for kernel in self.masks.iter().flat_map(|mask| self.kernels(mask)) {
             for magnitude in magnitudes {
-                for form in [Form::Pairwise, Form::LinearTime] {
-                    for dropout in [None, dropout] {
-                        f(&Settings {
-                            dropout,
-                            form,
-                            ..kernel.clone().with_key_weight(magnitude)
-                        });
-                    }
+                for dropout in [None, dropout] {
+                    f(&Settings {
+                        dropout,
+                        form: Form::Pairwise,
+                        ..kernel.clone().with_key_weight(magnitude)
+                    });
                 }
             }
         }
@@ -117,21 +115,16 @@ fn allocating<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<
 fn decoding_allocates_where_its_memory_grows_and_nowhere_else() {
     on_one_thread(|| {
         let parts = Parts::<f32>::new(1);
-        let mut tried = [0, 0];
+        let mut tried = 0;
         parts.for_each(|settings| {
             let Some(allocating) = allocating(settings, LENGTH) else {
                 return;
             };
             let allocating = allocating.len();
-            // In the linear-time form the first two steps: then there are sums.
-            let (at, most) = match settings.form {
-                Form::LinearTime => (1, 2),
-                _ => (0, 45),
-            };
-            assert!(allocating <= most, "{allocating}: {settings:?}");
-            tried[at] += 1;
+            assert!(allocating <= 45, "{allocating}: {settings:?}");
+            tried += 1;
         });
-        assert!(tried.iter().all(|&n| n > 0));
+        assert!(tried > 0);
     });
 }
 
@@ -184,10 +177,9 @@ mod layer {
             posterior: Posterior::Unconditional,
             ..Mikan::default()
         };
-        let variants: [Variant; 4] = [
+        let variants: [Variant; 3] = [
             Softmax::default().into(),
             direct(Form::Pairwise).into(),
-            direct(Form::LinearTime).into(),
             latent.into(),
         ];
         let layer = |variant| {
@@ -207,21 +199,16 @@ mod layer {
     fn a_layer_that_decodes_allocates_where_its_cache_doubles() {
         on_one_thread(|| {
             for layer in layers() {
-                for (form, most) in [(Form::Automatic, 40), (Form::LinearTime, 2)] {
-                    let Ok(mut decoder) = layer.decoder(2, form, PASS) else {
-                        continue;
-                    };
-                    let (x, mut output) =
-                        (Array3::ones((2, 1, EMBED)), Array3::zeros((2, 1, EMBED)));
-                    let allocating = (0..200).filter(|_| {
-                        let step = || decoder.step_into(x.view(), output.view_mut());
-                        let (done, allocated) = count(step);
-                        done.unwrap();
-                        allocated > 0
-                    });
-                    let allocating = allocating.count();
-                    assert!(allocating <= most, "{allocating}: {layer:?}, {form:?}");
-                }
+                let mut decoder = layer.decoder(2, Form::Pairwise, PASS).unwrap();
+                let (x, mut output) = (Array3::ones((2, 1, EMBED)), Array3::zeros((2, 1, EMBED)));
+                let allocating = (0..200).filter(|_| {
+                    let step = || decoder.step_into(x.view(), output.view_mut());
+                    let (done, allocated) = count(step);
+                    done.unwrap();
+                    allocated > 0
+                });
+                let allocating = allocating.count();
+                assert!(allocating <= 40, "{allocating}: {layer:?}");
             }
         });
     }
