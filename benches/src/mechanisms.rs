@@ -207,11 +207,9 @@ fn pairs([_, _, t, d, dv, _]: Shape, keys: usize) -> [f64; 2] {
     [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
 }
 
-/// Forward the product of weights and values; backward two of the width of values and two of that of queries. Scores are
-/// made of bits and not counted.
-fn bipolar([_, _, t, d, dv, _]: Shape) -> [f64; 2] {
-    let [pairs, d, dv] = [t * t, d, dv].map(|n| n as f64);
-    [pairs * dv, 2.0 * pairs * (d + dv)]
+/// Every query meets every key.
+fn bipolar(shape: Shape) -> [f64; 2] {
+    pairs(shape, shape[2])
 }
 
 impl Case {

@@ -225,7 +225,22 @@ impl<T: Real> Streams<'_, T> {
             }
             .into());
         }
-        Ok(attend_vjp(settings, saved, q, k, v, cotangent, wanted)?)
+        match attend_vjp(settings, saved, q, k, v, cotangent, wanted) {
+            Err(engine::Error::OutOfRange {
+                array: "cotangent", ..
+            }) => {}
+            gradients => return Ok(gradients?),
+        }
+        // A loss that overflows is told by its gradients: a tape has no other way, and trainers look at them.
+        let zeros = Array4::zeros(cotangent.raw_dim());
+        let mut g = attend_vjp(settings, saved, q, k, v, zeros.view(), wanted)?;
+        for x in [&mut g.q, &mut g.k, &mut g.v] {
+            x.fill(T::nan());
+        }
+        g.kernel.iter_mut().flatten().for_each(|x| *x = T::nan());
+        g.bias.iter_mut().flatten().for_each(|x| *x = T::nan());
+        g.sink.iter_mut().flatten().for_each(|x| *x = T::nan());
+        Ok(g)
     }
 
     /// The weights of [`Streams::attend`].

@@ -9,6 +9,7 @@ use crate::normaliser::{Block, Row};
 use crate::{Kind, Raw};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
+use bochner_numerics::operations::{Operations, record};
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, matmul_in};
 use std::ops::Range;
@@ -291,6 +292,7 @@ impl<T: Real> Head<'_, T> {
         all.extend(divisors);
         let divisors = all;
         if divisors.iter().any(|&divisor| divisor != T::one()) {
+            record(Operations::multiply_adds(numbers.len() + rows.len()));
             instructions::run(Divide {
                 numbers,
                 width,

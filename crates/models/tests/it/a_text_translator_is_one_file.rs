@@ -253,7 +253,7 @@ fn blank_lines_are_not_searched() {
         .unwrap();
     let [empty, line, blank] = <[_; 3]>::try_from(found).unwrap();
     assert_eq!([empty.unwrap(), blank.unwrap()], ["", ""]);
-    assert!(matches!(line, Err(Error::Overflow)));
+    assert!(matches!(line, Err(Error::Attention(_))));
     assert_eq!(translator.translate("").unwrap(), "");
 }
 

@@ -170,7 +170,7 @@ fn options_survive_as_settings_and_what_no_layer_can_be_is_not_read() {
         );
     }
     // Heads of three columns.
-    let odd = r#"{"width": 6, "heads": 2, "hidden": 4, "attention": {"mechanism": "Softmax"}, "dropout": 0.0,
+    let odd = r#"{"width": 6, "heads": 2, "hidden": 4, "attention": {"mechanism": "softmax"}, "dropout": 0.0,
                   "attention-options": {"rotary": {}}}"#;
     let error = serde_json::from_str::<EncoderLayerConfig>(odd).unwrap_err();
     assert!(error.to_string().contains("even"), "{error}");

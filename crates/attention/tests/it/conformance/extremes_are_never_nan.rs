@@ -161,14 +161,20 @@ impl Extreme {
         let (mechanism, card) = (self.variant.mechanism::<T>(), self.variant.card());
         let example = Example { q, k, v };
         let inputs = example.streams(&card, &self.mask);
-        let forward = mechanism.forward(&inputs, &parameters, &self.pass).unwrap();
+        let forward = match mechanism.forward(&inputs, &parameters, &self.pass) {
+            Err(error) if is_told(&error) => return None,
+            forward => forward.unwrap(),
+        };
         let (output, penalty) = (cast(&self.cotangents.0), self.cotangents.1.mapv(T::of));
         let cotangents = Cotangents {
             output: output.view(),
             penalty: penalty.view(),
         };
         let g = mechanism.backward(&inputs, &parameters, &self.pass, &forward, cotangents);
-        let g = g.unwrap();
+        let g = match g {
+            Err(error) if is_told(&error) => return None,
+            g => g.unwrap(),
+        };
         let shown = || mechanism.inspect(&inputs, &parameters, &self.pass).unwrap();
         let weights = card.weights.is_yes().then(|| shown().weights);
         let nan = [
@@ -209,6 +215,15 @@ fn faults_of<T: Real>(checks: &[(&str, bool)]) -> Option<String> {
     let found = checks.iter().filter(|(_, found)| *found);
     let names: Vec<&str> = found.map(|(name, _)| *name).collect();
     (!names.is_empty()).then(|| format!("{}: {}", T::NAME, names.join(", ")))
+}
+
+/// Whether an error names the score or the slope that has left the range of its type.
+fn is_told(error: &Error) -> bool {
+    use bochner_attention::engine::Error as Engine;
+    matches!(
+        error,
+        Error::Engine(Engine::Score { .. } | Engine::Slope { .. } | Engine::Features { .. })
+    )
 }
 
 fn has_nan<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> bool {
@@ -352,9 +367,13 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         Err(Error::Unsupported { .. } | Error::Argument(ArgumentError::OutOfRange { .. })) => {
             return None;
         }
+        Err(error) if is_told(&error) => return None,
         attended => attended.unwrap(),
     };
-    let g = attend_vjp(&attended, cotangent.view()).unwrap();
+    let g = match attend_vjp(&attended, cotangent.view()) {
+        Err(error) if is_told(&error) => return None,
+        g => g.unwrap(),
+    };
     let is_signed = matches!(similarity, Similarity::Features { map, .. } if !map.is_positive());
     let of_points = g.kernel.iter().flatten();
     let nan = [

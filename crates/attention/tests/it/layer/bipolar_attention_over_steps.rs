@@ -405,7 +405,7 @@ fn settings_that_do_not_fit_are_named() {
     let layer = build(config());
     let long = Mask::none().with_key_lengths(vec![TIME + 1, 2]);
     let got = layer.attend_self(input(), &long).unwrap_err();
-    assert!(matches!(got, Error::Mask { .. }), "{got}");
+    assert!(got.to_string().contains("key lengths"), "{got}");
     let narrow: Steps = Cpu::default().ones_like(&(STEPS, BATCH, TIME, WIDTH - 1));
     assert!(layer.attend_self(narrow, &Mask::none()).is_err());
     let text = serde_json::to_string(&config()).unwrap();

@@ -152,19 +152,18 @@ fn a_source_that_cannot_be_translated_leaves_the_others_their_translations() {
     }
 }
 
-/// The encoder with MIKAN refuses the whole batch, the one with softmax attention hands NaN on.
+/// Attention refuses the whole batch, of which each source is then translated alone.
 #[test]
 fn a_source_whose_numbers_overflow_leaves_the_others_their_translations() {
     let sources = [vec![4, 6], vec![5, 6], vec![7, 8]];
     let [encoder, ..] = softmax();
-    for (encoder, refuses) in [(encoder, false), (Mikan::default().into(), true)] {
+    for encoder in [encoder, Mikan::default().into()] {
         let model = overflowing(encoder);
         for width in [1, 3] {
             let found = model.translate(&sources, &beam(width), PASS).unwrap();
             let [first, overflown, last] = <[_; 3]>::try_from(found).unwrap();
             match overflown.unwrap_err() {
-                Error::Attention(error) => assert!(refuses, "{error}"),
-                Error::Overflow => assert!(!refuses),
+                Error::Attention(_) => {}
                 error => panic!("{error}"),
             }
             assert!(first.unwrap().tokens.is_empty() && last.unwrap().tokens.is_empty());
