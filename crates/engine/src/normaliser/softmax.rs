@@ -16,8 +16,8 @@ impl Softmax {
     /// [`Normaliser::absorb`] of powers of another base, given its binary logarithm, for normalisers that are a softmax
     /// up to their last division.
     pub fn absorb_powers<T: Real>(block: Block<T>, log2_base: T) {
-        let pairs = block.scores.len();
-        record(Operations::multiply_adds(pairs) + Operations::exponentials(pairs));
+        let (pairs, rows) = (block.scores.len(), block.rows.len());
+        record(Operations::multiply_adds(pairs) + Operations::exponentials(pairs + rows));
         instructions::run(Absorb { block, log2_base });
     }
 
