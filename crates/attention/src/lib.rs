@@ -12,7 +12,7 @@
 //! which norm says how loud a key is ([`Magnitude`]). This crate has the kernels, the norms and the mechanisms of the
 //! papers. The engine below it, [`bochner-engine`](engine), computes attention for any pair of them, forward and
 //! backward, without ever storing a `[Tq, Tk]` array ([`attend`], [`attend_vjp`]). Squared kernels and random features
-//! have two forms, pair by pair and in linear time, equal but for rounding; the faster one is taken unless the choice is
+//! have two forms, pair by pair and in linear time, equal up to rounding; the faster one is taken unless the choice is
 //! forced ([`Form`]).
 //!
 //! Where a sequence is written one position at a time, a [`Decoder`](engine::Decoder) keeps a key-value cache, or, if

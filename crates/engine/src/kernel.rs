@@ -2,7 +2,6 @@
 
 use crate::{Error, Kind, Raw, Shape};
 use bochner_numerics::{Mat, Real};
-use ndarray::Array3;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -149,9 +148,6 @@ pub struct Square {
     /// The floor.
     pub floor: f64,
 }
-
-/// Gradients along a kernel's parameters, `[sets, heads, n]`.
-pub type ParameterGradients<T> = Array3<T>;
 
 /// The scaled inner product $s  q \cdot k$ as a logit: with the softmax, softmax attention.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -143,7 +143,7 @@ pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use features::{FeatureForm, FeatureMap};
 pub use form::{Form, check_floor};
-pub use kernel::{DotProduct, HeadRows, PairKernel, ParameterGradients, Side, Square, Tile};
+pub use kernel::{DotProduct, HeadRows, PairKernel, Side, Square, Tile};
 pub use key_weight::KeyWeight;
 pub use linear::squares::{LinearTimeState, linear_time_state};
 pub use mask::{Mask, check_lengths};

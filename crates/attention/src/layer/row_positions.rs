@@ -14,7 +14,7 @@ impl RowPositions {
     /// Whole sequences of so many queries and keys, each counted from its first position.
     ///
     /// Where pairs are `aligned` by their positions, the last query stands at the last key, as in a mask. Packed sequences
-    /// begin anew.
+    /// begin again.
     pub(super) fn set_whole(
         &mut self,
         mask: &Mask,

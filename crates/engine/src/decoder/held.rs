@@ -18,7 +18,7 @@ pub(super) struct Moves<T: Real> {
     lengths: Vec<usize>,
     /// The caches of before, until they are taken over.
     before: Vec<Option<Cache<T>>>,
-    /// Those that nobody takes over.
+    /// The caches that no sequence takes over.
     unused: Vec<Cache<T>>,
 }
 
@@ -134,7 +134,7 @@ impl<T: Real> Decoder<T> {
     /// search. There may be more or fewer sequences than before.
     ///
     /// The last sequence to take over a state takes it as it is, the others copy it: where the states are sums, into
-    /// those that nobody takes over. So nothing is allocated for them while there are no more sequences than before.
+    /// those that no sequence takes over. So nothing is allocated for them while there are no more sequences than before.
     ///
     /// # Errors
     /// [`Error::Argument`] if `indices` is empty, or holds one that is not below the number of sequences.

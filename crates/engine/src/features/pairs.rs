@@ -89,7 +89,7 @@ impl<'a, T: Real> Given<'a, T> {
 struct Scores<T> {
     /// Inner products of near features.
     products: Buffer<T>,
-    /// The logarithms of the weights but for their signs, minus infinity where a pair is hidden; the products
+    /// The logarithms of the weights without their signs, minus infinity where a pair is hidden; the products
     /// themselves, 0 where a pair is hidden, if features are values.
     logs: Buffer<T>,
     /// Pairs whose product says nothing.

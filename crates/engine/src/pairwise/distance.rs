@@ -9,7 +9,7 @@ use std::ops::Range;
 /// The part of $|q|^2 + |k|^2$ below which $|q|^2 + |k|^2 - 2 q \cdot k$ has lost digits that matter.
 ///
 /// Above it the relative error of a distance is at most `1 / NEAR` times that of the products, a few dozen of the type's
-/// epsilons. Below it a pair is computed anew by differences, whose relative error is a few epsilons wherever the points
+/// epsilons. Below it a pair is computed again by differences, whose relative error is a few epsilons wherever the points
 /// lie. That is decided from the pair alone, so that no key matters to another. Where all pairs are near, a distance
 /// costs a pass over both rows in place of its part of a product, five to nine times as much.
 const NEAR: f64 = 1.0 / 32.0;

@@ -68,7 +68,7 @@ pub struct Performer {
     pub norms: Norms,
     /// The seed of all draws.
     pub seed: Seed,
-    /// When the frequencies are drawn anew, counted in [steps](crate::Mechanism::at_step) of training.
+    /// When the frequencies are drawn again, counted in [steps](crate::Mechanism::at_step) of training.
     pub redraw: Redraw,
     /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one
     /// unless it is asked for another.
@@ -76,14 +76,14 @@ pub struct Performer {
     pub form: Form,
 }
 
-/// When frequencies are drawn anew.
+/// When frequencies are drawn again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Redraw {
     /// The first draw stays.
     #[default]
     Never,
-    /// The frequencies are drawn anew every `steps` steps of training.
+    /// The frequencies are drawn again every `steps` steps of training.
     Every {
         /// The steps between two draws, at least 1.
         steps: u64,
