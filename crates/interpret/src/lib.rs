@@ -46,7 +46,8 @@
 //! layer, whose `weights` are `[B, M, Tq, Tk]`.
 //!
 //! ```
-//! use bochner_interpret::bochner_attention::{Mask, Pass, Size, Streams, find};
+//! use bochner_interpret::bochner_attention::mechanism::{Size, Streams};
+//! use bochner_interpret::bochner_attention::{Mask, Pass, find};
 //! use bochner_interpret::ndarray::Array4;
 //! use bochner_interpret::{attention_entropy, kept_queries};
 //! use bochner_numerics::Seed;
