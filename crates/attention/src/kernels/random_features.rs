@@ -2,7 +2,7 @@
 
 use bochner_engine::{Error, FeatureForm, FeatureMap, HeadRows, Shape};
 use bochner_kernels::{AngleGradients, Logarithms, RandomFeatureMap};
-use bochner_numerics::{Mat, MatMut, Panels, Real, argument, matmul};
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, argument, matmul};
 use ndarray::{ArrayView2, ArrayView3, Axis};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub(super) struct RandomFeatures<T: Real> {
     shape: [usize; 3],
     map: RandomFeatureMap,
     trained: Trained,
+    numbers: Buffers<T>,
 }
 
 /// Whether a backward pass goes on to the frequencies of random features.
@@ -59,6 +60,7 @@ impl<T: Real> RandomFeatures<T> {
             shape: [heads, count, width],
             map,
             trained,
+            numbers: Buffers::default(),
         }
     }
 
@@ -67,9 +69,10 @@ impl<T: Real> RandomFeatures<T> {
         T::of((self.shape[2] as f64).powf(-0.25))
     }
 
-    fn scaled(&self, x: Mat<T>) -> Vec<T> {
-        let scale = self.scale();
-        x.data().iter().map(|&x| x * scale).collect()
+    fn scaled(&self, x: Mat<T>) -> Buffer<T> {
+        let (scale, mut scaled) = (self.scale(), self.numbers.empty(x.data().len()));
+        scaled.extend(x.data().iter().map(|&x| x * scale));
+        scaled
     }
 }
 

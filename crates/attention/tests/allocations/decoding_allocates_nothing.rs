@@ -1,10 +1,11 @@
-//! A decoder that holds positions allocates where its memory grows, and nowhere else.
+//! A decoder allocates where its memory grows, and nowhere else.
 
 use bochner_attention::{
     Bias, Form, Magnitude, Mask, Settings,
     engine::{Decoder, DecoderSize},
-    kernels::{self, Points},
+    kernels::{self, Points, Trained},
 };
+use bochner_kernels::RandomFeatureMap;
 use bochner_numerics::allocations::count;
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Real, Seed};
@@ -125,6 +126,31 @@ fn decoding_allocates_where_its_memory_grows_and_nowhere_else() {
             tried += 1;
         });
         assert!(tried > 0);
+    });
+}
+
+/// Sums of a constant size: those of squared kernels and of features.
+#[test]
+fn decoding_in_linear_time_allocates_in_its_first_steps_alone() {
+    on_one_thread(|| {
+        let parts = Parts::<f32>::new(1);
+        let mask = Mask::none().with_causality();
+        let w = random((HEADS, 8, WIDTH), "w");
+        let features = [
+            RandomFeatureMap::Positive,
+            RandomFeatureMap::Hyperbolic,
+            RandomFeatureMap::Relu { epsilon: 1e-3 },
+        ]
+        .map(|map| kernels::random_features(w.view(), map, Trained::No, &mask));
+        let magnitudes = [Magnitude::None, Magnitude::Norm { p: 1.3 }];
+        let squared = parts.kernels(&mask).into_iter().rev().take(2);
+        let weighted =
+            squared.flat_map(|kernel| magnitudes.map(|m| kernel.clone().with_key_weight(m)));
+        for settings in weighted.chain(features) {
+            let form = Form::LinearTime;
+            let allocating = allocating(&Settings { form, ..settings }, LENGTH).unwrap();
+            assert!(allocating.iter().all(|&step| step < 2), "{allocating:?}");
+        }
     });
 }
 

@@ -57,8 +57,8 @@ pub struct DecoderSize {
 /// [`Form::LinearTime`](crate::Form::LinearTime), and depend on how the sequence was cut into calls.
 /// The result is the same to the bit for any number of threads.
 ///
-/// Memory for keys and values grows by doubling. Otherwise a [`step_into`](Decoder::step_into) of a pairwise kernel
-/// allocates nothing once a step with as many positions has gone before.
+/// Memory for keys and values grows by doubling. Otherwise a [`step_into`](Decoder::step_into) allocates nothing once a
+/// step with as many positions has gone before.
 ///
 /// ```
 /// use bochner_engine::{Decoder, DecoderSize, Mask, Settings, attend};

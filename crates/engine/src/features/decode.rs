@@ -125,7 +125,7 @@ pub(crate) fn decode<T: Real>(
     };
     let mapped = Mapped::new(map, at, inputs);
     let mask = at.call.settings.mask.without_lengths();
-    let mut states = vec![Row::blind(); queries];
+    let mut states = at.workspace().pool().filled(queries, Row::blind());
     match cache {
         FeaturesCache::Pairs(cache) => {
             mapped.append(cache);
@@ -148,7 +148,7 @@ pub(crate) fn decode<T: Real>(
         }
         FeaturesCache::Sums(sums, length) => {
             let rows = last_rows(&at, &mask, queries, added, None);
-            let course = Course::new(&rows, added, at.call.shape.heads);
+            let course = Course::new(&rows, added, at.call.shape.heads, &at.workspace().pool());
             let head = Head {
                 features: mapped.features,
                 inputs,

@@ -24,7 +24,7 @@ pub(super) struct Task<T> {
     /// The keys of the present span, if its queries have met them.
     keys: Option<Block<T>>,
     /// The gradients along the parameters.
-    pub(super) parameters: Vec<T>,
+    pub(super) parameters: Buffer<T>,
 }
 
 /// Output rows, zeros so far, and their states.
@@ -104,7 +104,7 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
     fn task(&self) -> Task<T> {
         Task {
             keys: None,
-            parameters: vec![T::zero(); self.features.map.parameters()],
+            parameters: (self.features.numbers).filled(self.features.map.parameters(), T::zero()),
         }
     }
 

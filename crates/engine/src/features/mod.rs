@@ -153,7 +153,7 @@ impl<'a, T: Real> Mapped<'a, T> {
             features: self.features,
             inputs: self.inputs,
             rows,
-            course: Course::new(&rows, self.at.kept(), heads),
+            course: Course::new(&rows, self.at.kept(), heads, &self.at.workspace().pool()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::call::blocks;
 use crate::mask::HeadMask;
+use bochner_numerics::{Buffer, Buffers};
 use std::ops::Range;
 
 /// Positions of a block.
@@ -31,20 +32,21 @@ pub(crate) struct Course {
     pub(super) causal: bool,
     /// The number of queries.
     pub(super) rows: usize,
-    queries: Vec<Span>,
-    keys: Vec<Span>,
+    queries: Buffer<Span>,
+    keys: Buffer<Span>,
     cut: Cut,
 }
 
 impl Course {
     /// The course of a head that keeps `keys` keys, one of `heads`.
-    pub(crate) fn new(rows: &HeadMask, keys: usize, heads: usize) -> Self {
+    pub(crate) fn new(rows: &HeadMask, keys: usize, heads: usize, spans: &Buffers<Span>) -> Self {
         let causal = rows.mask.is_causal();
-        let (mut for_queries, mut for_keys) = (Vec::new(), Vec::new());
+        let count = rows.queries.max(rows.keys).div_ceil(BLOCK);
+        let (mut for_queries, mut for_keys) = (spans.empty(count), spans.empty(count));
         let mut counting = keys.div_ceil(BLOCK);
         if causal {
             for_keys.extend(aligned(rows, keys));
-            for_queries.clone_from(&for_keys);
+            for_queries.extend_from_slice(&for_keys);
         } else {
             counting = counting.max(rows.counting().div_ceil(BLOCK));
             let span = |queries, keys| Span { queries, keys };

@@ -31,7 +31,7 @@ use crate::kernel::{PairKernel, Side, Tile};
 use crate::mask::HeadMask;
 use crate::normaliser::Normaliser;
 use crate::{Blocks, Kind, Raw, Workspace};
-use bochner_numerics::{Mat, Panels, Real};
+use bochner_numerics::{Buffer, Mat, Panels, Real};
 use std::ops::Range;
 
 /// Pairs that the kernel and the normaliser are given at a time: as many as the first cache has room for.
@@ -41,21 +41,29 @@ const STRIPE: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Operands<T> {
     /// The operands of queries and of keys; empty where these are the rows themselves.
-    pub(crate) left: Vec<T>,
-    pub(crate) right: Vec<T>,
-    pub(crate) key_weights: Option<Vec<f64>>,
+    pub(crate) left: Buffer<T>,
+    pub(crate) right: Buffer<T>,
+    pub(crate) key_weights: Option<Buffer<f64>>,
 }
 
 impl<T: Real> Operands<T> {
     pub(crate) fn new(kernel: &dyn PairKernel<T>, at: &HeadAt<T>, inputs: &Inputs<T>) -> Self {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        kernel.operands(at.rows_of(Side::Queries, inputs.q), &mut left);
-        kernel.operands(at.rows_of(Side::Keys, inputs.k), &mut right);
+        let operands_of = |side, x: Mat<T>| {
+            let size = x.shape().0 * kernel.operand_width(x.shape().1);
+            let mut operands = at.numbers().empty(size);
+            kernel.operands(at.rows_of(side, x), &mut operands);
+            operands
+        };
         Self {
-            left,
-            right,
+            left: operands_of(Side::Queries, inputs.q),
+            right: operands_of(Side::Keys, inputs.k),
             key_weights: key_weights(at, inputs),
         }
+    }
+
+    /// The log-weights of the keys, if they have any.
+    pub(crate) fn weights(&self) -> Option<&[f64]> {
+        self.key_weights.as_ref().map(|weights| &weights[..])
     }
 
     /// The operands as matrices.
@@ -82,7 +90,7 @@ impl<T: Real> Operands<T> {
             left,
             right,
             values: inputs.v,
-            key_weights: self.key_weights.as_deref(),
+            key_weights: self.weights(),
             sink: at.sink(),
             bias: at.bias(),
             rows: at.rows(),
@@ -95,9 +103,9 @@ impl<T: Real> Operands<T> {
 }
 
 /// Returns the log-weights of a head's keys, if they have any.
-pub(crate) fn key_weights<T: Real>(at: &HeadAt<T>, inputs: &Inputs<T>) -> Option<Vec<f64>> {
+pub(crate) fn key_weights<T: Real>(at: &HeadAt<T>, inputs: &Inputs<T>) -> Option<Buffer<f64>> {
     let weight = at.call.settings.key_weight.as_ref()?;
-    let mut all = Vec::with_capacity(inputs.k.shape().0);
+    let mut all = at.workspace().pool().empty(inputs.k.shape().0);
     weight.log_weights(at.rows_of(Side::Keys, inputs.k), &mut all);
     Some(all)
 }
@@ -119,9 +127,9 @@ pub(crate) struct Packed<T> {
     /// The transposed values, for the backward pass.
     pub(crate) values: Option<Panels<T>>,
     /// The squared norms of the operands of the keys, if scores are distances.
-    pub(crate) norms: Vec<T>,
+    pub(crate) norms: Buffer<T>,
     /// The positions of the keys, if the kernel has scores of its own.
-    pub(crate) positions: Vec<T>,
+    pub(crate) positions: Buffer<T>,
 }
 
 impl<T: Real> Default for Packed<T> {
@@ -129,17 +137,23 @@ impl<T: Real> Default for Packed<T> {
         Self {
             right: Panels::default(),
             values: None,
-            norms: Vec::new(),
-            positions: Vec::new(),
+            norms: Buffer::default(),
+            positions: Buffer::default(),
         }
     }
 }
 
 impl<T: Real> Packed<T> {
     pub(crate) fn new(kernel: &dyn PairKernel<T>, right: Mat<T>, workspace: &Workspace<T>) -> Self {
+        let room = |is_there| {
+            let keys = if is_there { right.shape().0 } else { 0 };
+            workspace.numbers.empty(keys)
+        };
         let mut packed = Self {
             right: Panels::new_in(&workspace.numbers, right.t()),
-            ..Self::default()
+            values: None,
+            norms: room(kernel.raw() == Raw::SquaredDistance),
+            positions: room(!kernel.scores_are_raw()),
         };
         packed.append_rows(kernel, right, 0);
         packed

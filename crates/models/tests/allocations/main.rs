@@ -118,6 +118,18 @@ fn a_decoder_allocates_where_its_memory_grows_and_nowhere_else() {
     });
 }
 
+/// Sums that hypotheses no longer need become those of others.
+#[test]
+fn a_decoder_of_constant_states_allocates_in_its_first_steps_alone() {
+    on_one_thread(|| {
+        let decoder = decoder(direct(Form::LinearTime));
+        for beam in [1, 4] {
+            let allocating = allocating(&decoder, beam);
+            assert_eq!(allocating, [0], "beam {beam}");
+        }
+    });
+}
+
 /// A translator of two sentences that never end before the longest length.
 fn translator(of_decoder: Variant) -> Translator<f32> {
     let (heads, hidden, dropout) = (2, 24, 0.0);
@@ -172,7 +184,11 @@ fn translator(of_decoder: Variant) -> Translator<f32> {
 #[test]
 fn a_translation_of_more_steps_allocates_more_by_doublings_alone() {
     on_one_thread(|| {
-        let mechanisms = [Softmax::default().into(), direct(Form::Automatic)];
+        let mechanisms = [
+            Softmax::default().into(),
+            direct(Form::Automatic),
+            direct(Form::LinearTime),
+        ];
         for attention in mechanisms {
             let model = translator(attention);
             let sources = [vec![5, 6, 7], vec![8, 9]];

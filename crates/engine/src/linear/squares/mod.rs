@@ -20,15 +20,15 @@ pub use state::{LinearTimeState, linear_time_state};
 pub(crate) use sums::Sums;
 
 use crate::call::{Call, HeadAt, Inputs};
-use crate::kernel::{PairKernel, Side};
+use crate::kernel::PairKernel;
 use crate::linear::{self, Course, PrefixSums, ResultRows, Span};
 use crate::mask::HeadMask;
 use crate::normaliser::Row;
 use crate::pairwise::{
-    self, Cotangent, GradientRows, Head, HeadGradients, Operands, OutputRows, Packed, key_weights,
+    self, Cotangent, GradientRows, Head, HeadGradients, Operands, OutputRows, Packed,
 };
 use crate::{Error, Form};
-use bochner_numerics::{Buffers, Real, parallel};
+use bochner_numerics::{Buffer, Buffers, Real, parallel};
 use order::Squares;
 use plan::Plan;
 use std::ops::Range;
@@ -187,13 +187,13 @@ fn attend_head<T: Real>(
     let admitted = at.admit()?;
     let inputs = admitted.inputs(&at);
     let operands = Operands::new(kernel, &at, &inputs);
-    let plan = plan(&at, operands.key_weights.as_deref());
+    let plan = plan(&at, operands.weights());
     let starts = with_head(kernel, &at, &inputs, &operands, &plan, |head| {
         let starts = linear::starts(head);
         overwrite(output, rows, |out| linear::read_all(head, &starts, out));
         starts
     });
-    let weights = operands.key_weights.as_deref();
+    let weights = operands.weights();
     let is_automatic = call.settings.form == Form::Automatic;
     if is_automatic && least_share(weights, rows, &at.rows()) < LEAST_SHARE {
         let operands = overwrite(output, rows, |out| {
@@ -203,8 +203,8 @@ fn attend_head<T: Real>(
     }
     // The operands of all heads at once would take 2R / d times the memory of queries and keys.
     let operands = Operands {
-        left: Vec::new(),
-        right: Vec::new(),
+        left: Buffer::default(),
+        right: Buffer::default(),
         ..operands
     };
     Ok((operands, starts))
@@ -250,7 +250,7 @@ pub(crate) fn pull_back<T: Real>(
     given: &Cotangent<T>,
 ) -> HeadGradients<T> {
     let operands = Operands::new(kernel, at, inputs);
-    let plan = plan(at, saved.key_weights.as_deref());
+    let plan = plan(at, saved.weights());
     with_head(kernel, at, inputs, &operands, &plan, |head| {
         let mut gradients = HeadGradients::zeros(&head.head, 0..head.head.rows.queries, false);
         linear::backward(head, starts, given, &mut gradients);
@@ -267,19 +267,11 @@ pub(crate) fn decode<T: Real>(
     sums: &mut Option<Sums<T>>,
     output: Option<&mut [T]>,
 ) {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    let queries = inputs.q.row_range(0..rows.queries);
-    kernel.operands(at.rows_of(Side::Queries, queries), &mut left);
-    kernel.operands(at.rows_of(Side::Keys, inputs.k), &mut right);
-    let operands = Operands {
-        left,
-        right,
-        key_weights: key_weights(at, inputs),
-    };
     let inputs = Inputs {
-        q: queries,
+        q: inputs.q.row_range(0..rows.queries),
         ..*inputs
     };
+    let operands = Operands::new(kernel, at, &inputs);
     let [_, keys] = operands.matrices(&inputs);
     let packed = Packed::new(kernel, keys, at.workspace());
     let head = Head {
@@ -290,7 +282,15 @@ pub(crate) fn decode<T: Real>(
         .as_ref()
         .map_or(f64::NEG_INFINITY, |sums| sums.reference);
     let width = head.values.shape().1;
-    let plan = Plan::new(&rows, head.key_weights, inputs.k.shape().0, 1, width).behind(before);
+    let plan = Plan::new(
+        &rows,
+        head.key_weights,
+        inputs.k.shape().0,
+        1,
+        width,
+        at.workspace(),
+    )
+    .behind(before);
     let head = LinearTime::new(head, &plan);
     let sums = sums.get_or_insert_with(|| head.zeros());
     let mut states = at.workspace().pool().filled(rows.queries, Row::new(0.0));
@@ -312,6 +312,7 @@ fn plan<T: Real>(at: &HeadAt<T>, weights: Option<&[f64]>) -> Plan {
         at.kept(),
         shape.heads,
         shape.value_width,
+        at.workspace(),
     )
 }
 

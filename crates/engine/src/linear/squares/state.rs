@@ -3,7 +3,7 @@
 use super::{LinearTime, Sums, plan, with_head};
 use crate::call::Call;
 use crate::linear;
-use crate::pairwise::{self, Operands};
+use crate::pairwise::Operands;
 use crate::settings::Kernel;
 use crate::{Error, Form, Settings, Shape, Workspace, attend};
 use bochner_numerics::Real;
@@ -88,8 +88,7 @@ pub fn linear_time_state<T: Real>(
         let admitted = at.admit()?;
         let inputs = admitted.inputs(&at);
         let operands = Operands::new(kernel.as_ref(), &at, &inputs);
-        let weights = pairwise::key_weights(&at, &inputs);
-        let plan = plan(&at, weights.as_deref());
+        let plan = plan(&at, operands.weights());
         with_head(kernel.as_ref(), &at, &inputs, &operands, &plan, |head| {
             let starts = linear::starts(head);
             let sums_of_head = &starts[0];
