@@ -152,7 +152,9 @@ pub(super) fn pull<T: Real>(
         [(log_g, log_v), (log_v, log_g)].map(|(own, other)| unit::<T>(own, other + room));
     let divided = divided(values, power_v);
     let (rows, width) = values.shape();
-    let values = divided.as_ref().map_or(values, |copy| Mat::new(copy, rows, width));
+    let values = divided
+        .as_ref()
+        .map_or(values, |copy| Mat::new(copy, rows, width));
     let mut all = Vec::new();
     let mut before = T::neg_infinity();
     for first in (0..n).step_by(BLOCK) {

@@ -6,9 +6,12 @@ mod circular;
 mod conformance;
 mod scores;
 
-use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
-use crate::{Card, Error, Mask, Support, card::{Masks, Stream, Symmetry}};
+use crate::{
+    Card, Error, Mask, Support,
+    card::{Masks, Stream, Symmetry},
+};
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4};
 use scores::{Distribution, Scores, Slope};

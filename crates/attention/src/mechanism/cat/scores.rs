@@ -1,8 +1,8 @@
 //! The scores of each head, and their softmax.
 
 use super::Call;
-use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Mat, Real};
 use ndarray::Array4;

@@ -41,7 +41,9 @@ impl Mikan {
     ) -> Result<Drawn<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let (batch, heads, queries, _) = inputs.q().dim();
-        inputs.mask.check([batch, heads, queries, inputs.k().dim().2])?;
+        inputs
+            .mask
+            .check([batch, heads, queries, inputs.k().dim().2])?;
         if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
             return Err(Error::Unsupported {
                 what: "packed sequences with points that are inferred from each sequence",

@@ -9,11 +9,14 @@ use super::is_default;
 use super::squared::takes_bias;
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::error::Error;
+use crate::mechanism::pass::Attended;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
-use crate::{Card, Form, Settings, Support, card::{Cost, Draws, Penalty}};
-use crate::mechanism::pass::Attended;
+use crate::{
+    Card, Form, Settings, Support,
+    card::{Cost, Draws, Penalty},
+};
 use bochner_engine::over_readers;
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{

@@ -3,8 +3,8 @@
 use super::features::running_sums;
 use super::{Primal, PrimalWeights};
 use crate::Error;
-use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Mechanism, Streams};
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use std::ops::Range;
 

@@ -10,7 +10,10 @@ mod loss;
 
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Mechanism, Pass, Streams};
-use crate::{Card, Support, card::{Masks, Penalty, Rows, Stream, Symmetry}};
+use crate::{
+    Card, Support,
+    card::{Masks, Penalty, Rows, Stream, Symmetry},
+};
 use arguments::Arguments;
 use bochner_kernels::orthonormal_rows;
 use bochner_numerics::{Real, argument};
