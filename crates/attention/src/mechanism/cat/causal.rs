@@ -12,8 +12,8 @@ use std::ops::Range;
 
 /// Rows and values in a block.
 const BLOCK: usize = 32;
-/// What references are multiples of: growing scores then seldom change the reference, and exponentials relative to it
-/// are still well in range.
+/// References are multiples of this number. Growing scores then seldom change the reference, and exponentials relative
+/// to it are still well in range.
 const STEP: f64 = 16.0;
 
 /// Rows of one block with one reference.

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Cat {
-    /// Where scores come from, and which value a lag reads.
+    /// The source of the scores, and the value that each lag reads.
     pub form: CatForm,
 }
 
@@ -65,7 +65,7 @@ pub enum CatForm {
 }
 
 impl CatForm {
-    /// Which of n values the lag `l` of row `i` reads.
+    /// Returns the index, out of n values, that lag `l` of row `i` reads.
     fn place(self, i: usize, l: usize, n: usize) -> usize {
         match self {
             Self::Correlation | Self::AveragedKey => (i + l) % n,
@@ -206,7 +206,7 @@ impl<'a, T: Real> Call<'a, T> {
         Mat::new(&x[h * time * width..][..n * width], n, width)
     }
 
-    /// What head `h` makes of its scores.
+    /// Returns the distribution of head `h` over its lags.
     fn distribution(&self, h: usize) -> Distribution<T> {
         let [_, _, time, _] = self.shape;
         let n = self.length(h);

@@ -130,7 +130,7 @@ impl Mikan {
     }
 }
 
-/// What the inference network takes its means over.
+/// The positions that the inference network averages over, and the keys that it reads.
 pub(super) struct Kept<'a, T> {
     queries: Option<Array2<bool>>,
     keys: Option<Array2<bool>>,

@@ -62,7 +62,7 @@ pub struct Performer {
     pub features: RandomFeatureMap,
     /// The number of frequencies m of each head.
     pub points: usize,
-    /// How the directions of frequencies depend on each other.
+    /// The dependence of the directions of frequencies on each other.
     pub coupling: Coupling,
     /// The norms of the frequencies.
     pub norms: Norms,

@@ -98,7 +98,7 @@ fn weights_and_outputs() {
     }
 }
 
-/// What attention by a bias comes to, as a function of all its numbers.
+/// A loss of attention with a bias, as a function of all its inputs.
 fn loss(example: &Example<f64>, settings: &Settings<f64>) -> f64 {
     let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.view());
     let output = attend(q, k, v, settings).unwrap().output;
@@ -204,7 +204,7 @@ fn check(
 fn minus_infinity_is_a_mask() {
     let (queries, keys) = (7, 9);
     let (mut example, sets) = (Example::<f64>::new(queries, keys), PointSets::new());
-    // A key and a value that nobody may see.
+    // A key and a value that no query may see.
     example.k.slice_mut(s![.., .., 4, ..]).fill(f64::NAN);
     example.v.slice_mut(s![.., .., 4, ..]).fill(f64::NAN);
     let kept = matrices(queries, keys);

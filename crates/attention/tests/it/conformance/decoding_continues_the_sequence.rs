@@ -258,7 +258,7 @@ fn sequences_can_be_exchanged_repeated_and_left_out() {
     }
 }
 
-/// What a decoder says of its lengths, and what it forgets by them, goes with the sequences.
+/// A reorder moves the lengths of a decoder, and what `truncate` removes by them, with the sequences.
 #[test]
 fn exchanged_sequences_keep_their_lengths() {
     let settings = Settings::softmax(&Mask::none());

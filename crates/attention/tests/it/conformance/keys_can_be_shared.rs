@@ -153,7 +153,8 @@ fn by_mechanisms_that_claim_it() {
     cases.iter().for_each(shared_keys_are_as_claimed);
 }
 
-/// What a decoder remembers at once, what it remembers step by step, and what is attended to in the end.
+/// Positions that a decoder takes at once, positions that it takes step by step, and queries without positions at the
+/// end.
 #[test]
 fn by_a_decoder() {
     let (heads, length, first) = (4, 9, 4);
@@ -259,7 +260,7 @@ fn a_decoder_holds_shared_keys_once() {
     assert_eq!(refused, 2 * 3);
 }
 
-/// What is held of one number of heads says nothing of another.
+/// A cache for one number of heads refuses another number.
 #[test]
 fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
     let array = |heads, width| Array4::<f64>::ones((1, heads, 2, width));

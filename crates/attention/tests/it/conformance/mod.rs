@@ -1,5 +1,4 @@
-//! What holds for every mechanism of the registry, and for attention with any settings: a file a
-//! property.
+//! Properties of every mechanism of the registry, and of attention with any settings: one file per property.
 
 mod case;
 mod common;

@@ -127,7 +127,7 @@ fn queries_that_see_nothing() {
     }
 }
 
-/// What a query does see is not swept under the mask: it is named, or shows.
+/// A NaN that a query does see is reported, or shows in the output.
 #[test]
 fn a_kept_nan_shows() {
     let mask = Mask::none().with_key_lengths(vec![5, 6]);
