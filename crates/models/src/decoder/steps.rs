@@ -217,7 +217,7 @@ impl<E: Element> LayerWeights<E> {
         })
     }
 
-    /// What each of the two attentions remembers before the first position, or why it cannot decode.
+    /// Returns the cache of each of the two attentions before the first position, or the reason that it cannot decode.
     fn each_state(
         &self,
         memory: ArrayView3<E>,
@@ -236,7 +236,7 @@ impl<E: Element> LayerWeights<E> {
     }
 }
 
-/// What one layer remembers.
+/// The caches of one layer.
 #[derive(Clone, Debug)]
 struct LayerStates<E: Element> {
     attention: MultiHeadDecoder<E>,
