@@ -63,7 +63,7 @@ pub enum CheckpointError {
     NotACheckpoint {
         /// The file.
         path: PathBuf,
-        /// How it can be told.
+        /// The evidence for that.
         reason: String,
     },
 
@@ -125,7 +125,7 @@ pub enum CheckpointError {
          before its parameters' names; split it with `Checkpoint::split(\"{prefix}\")` and restore one half"
     )]
     SecondModel {
-        /// What the names of its parameters begin with.
+        /// The prefix of the names of its parameters.
         prefix: String,
     },
 
