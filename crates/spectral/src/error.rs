@@ -1,4 +1,4 @@
-//! What can be wrong with the arguments.
+//! Errors of the arguments.
 
 use bochner_numerics::ArgumentError;
 
@@ -14,7 +14,7 @@ pub enum Error {
     Unsupported {
         /// The combination.
         what: &'static str,
-        /// What there is.
+        /// The alternative.
         instead: &'static str,
     },
     /// The backward pass was given what another source returned, or this one for other features or
