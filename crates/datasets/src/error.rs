@@ -36,7 +36,7 @@ pub enum Error {
     /// No data set or protocol has this name.
     #[error("no {what} is called `{given}`: there are {known}")]
     UnknownName {
-        /// What is looked for, such as `protocol of passenger`.
+        /// The kind of name that was looked up, such as `protocol of passenger`.
         what: String,
         /// The name given.
         given: String,

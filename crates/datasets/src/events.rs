@@ -12,7 +12,7 @@ use crate::store::DataStore;
 use crate::{Error, Split, lines, manifest};
 use bochner_numerics::argument;
 
-/// What happened to one user, in the order of the times.
+/// The events of one user, in the order of the times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventSequence {
     /// The kind of each event.
