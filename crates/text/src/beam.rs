@@ -150,7 +150,7 @@ pub struct Hypothesis {
     pub score: f64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The best hypotheses, at most as many as the beam is wide; the best one first.
@@ -429,7 +429,7 @@ impl<'a> BeamSearch<'a> {
         }
     }
 
-    /// What was found so far.
+    /// Returns the hypotheses found so far.
     pub fn found(mut self) -> Found {
         // The sort is stable: among equals the one that ended earlier stays first.
         self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));

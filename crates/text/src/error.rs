@@ -121,9 +121,9 @@ pub enum Error {
     TokenizerJson {
         /// The path of the entry, such as `model.type`.
         place: String,
-        /// What is understood there.
+        /// The values that are supported there.
         expected: &'static str,
-        /// What the file holds.
+        /// The value in the file.
         got: String,
     },
     /// A word ends in the mark of a piece whose word goes on.
