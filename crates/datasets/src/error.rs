@@ -6,7 +6,7 @@ use bochner_numerics::ArgumentError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a data set could not be loaded.
+/// The reason that a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -2,7 +2,7 @@
 
 use bochner_numerics::ArgumentError;
 
-/// Why a density, a posterior, a source of points or a bound could not be computed.
+/// The reason that a density, a posterior, a source of points or a bound could not be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

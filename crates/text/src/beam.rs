@@ -21,7 +21,7 @@ pub struct BeamConfig {
     /// The largest number of tokens of a hypothesis, the end included; 200 by default.
     #[serde(alias = "max_length")]
     pub max_length: usize,
-    /// When the search stops before that.
+    /// The condition that stops the search before that.
     pub stop: Stop,
     /// A further bound on the number of tokens, by the length of the source; none by default.
     ///
@@ -43,7 +43,7 @@ pub struct SourceBound {
     pub more: usize,
 }
 
-/// When a search stops.
+/// The condition that stops a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {

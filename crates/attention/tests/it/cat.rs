@@ -143,7 +143,7 @@ fn shifts_are_not_followed_as_one_might_think() {
     }
 }
 
-/// Whatever follows a position changes no bit before it, not even a score that is beyond the exponential's range.
+/// A position changes no bit of the rows before it, even if its score is beyond the exponential's range.
 fn the_future_changes_nothing<T: Real>(time: usize, seed: u64, late: &[f64]) {
     let sequences = Sequences::<T>::new(1, time, seed);
     let want = sequences.attend(CatForm::Causal, &Mask::none());

@@ -54,8 +54,8 @@ pub struct Correlations {
 /// Tokens whose outputs vary less than this share of the values' largest variance are not told from constants.
 const LEAST_VARIANCE: f64 = 1e-8;
 
-/// If all tokens are correlated more than this, weights that differ by less than a thousandth give the same
-/// correlations for all of them.
+/// The largest correlation at which weights are told apart. If all tokens are correlated more, weights that differ by
+/// less than a thousandth give the same correlations for all of them.
 const LARGEST_CORRELATION: f64 = 1.0 - 1e-6;
 
 impl Correlations {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Why a checkpoint was not written, read or restored.
+/// The reason that a checkpoint was not written, read or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -161,7 +161,7 @@ pub enum CheckpointError {
     UnusableName {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 }
