@@ -33,7 +33,7 @@ pub struct WordEmbeddingConfig {
 bochner_numerics::checked_when_read!(WordEmbeddingConfig);
 
 impl WordEmbeddingConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
         self.positions.validate()?;
         argument::rate("dropout", self.dropout)
     }

@@ -72,8 +72,8 @@ impl EncoderConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Encoder<E: Element> {
-    layers: Vec<EncoderLayer<E>>,
-    norm: Option<LayerNorm<usize, E>>,
+    pub(crate) layers: Vec<EncoderLayer<E>>,
+    pub(crate) norm: Option<LayerNorm<usize, E>>,
 }
 
 impl<E: Element> Encoder<E> {
