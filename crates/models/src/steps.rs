@@ -294,7 +294,7 @@ impl<E: Element> LayerWeights<E> {
 #[derive(Clone, Debug)]
 struct LayerStates<E: Element> {
     attention: MultiHeadDecoder<E>,
-    /// What it remembers of the memory; nothing without one.
+    /// State of the attention to the memory, if there is one.
     cross_attention: Option<MultiHeadCrossDecoder<E>>,
 }
 

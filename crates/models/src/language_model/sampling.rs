@@ -11,8 +11,8 @@ use ndarray::Array3;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// How the next token is drawn from the logits $z$: with the probabilities $\mathrm{softmax}(z / \tau)$, of which the
-/// unlikely ones may be left out.
+/// Settings for drawing the next token from the logits $z$, with the probabilities $\mathrm{softmax}(z / \tau)$. Unlikely
+/// tokens may be left out.
 ///
 /// `top_k` acts before `top_p`, which adds up the probabilities that are left.
 ///

@@ -21,7 +21,8 @@ use std::ops::Range;
 
 /// A text whose next tokens are to be learned, and how it is cut into windows.
 ///
-/// Each epoch cuts it anew at random: every token but the first is foretold once, from the tokens of its window before it.
+/// Each epoch cuts it at other random places. Every token after the first is foretold once, from the tokens before it in
+/// its window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     tokens: Vec<usize>,
