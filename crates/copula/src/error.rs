@@ -115,6 +115,20 @@ pub enum Error {
         /// The number of observations.
         got: usize,
     },
+    /// A column has so many ties that it is no sample of a continuous distribution.
+    #[error(
+        "column {column} has {distinct} different values in {rows} rows and is discrete, so that normal scores and \
+         likelihoods do not apply: estimate the copula by Kendall's tau, which is corrected for ties, or leave the \
+         column out"
+    )]
+    Discrete {
+        /// The column.
+        column: usize,
+        /// The number of different values.
+        distinct: usize,
+        /// The number of rows.
+        rows: usize,
+    },
     /// A column of the observations is constant.
     #[error(
         "column {column} of the observations is constant, so that no rank correlation is defined with \
