@@ -6,7 +6,8 @@
 //! are fitted to observations without knowing their marginals.
 //!
 //! A [`Joint`] is a copula over marginals: a [`Univariate`] family, a distribution of statrs, or any [`Marginal`].
-//! It draws, conditions, has a density, and is saved as serde data.
+//! [`Joint::fit`] fits one to a table with named columns; it draws, conditions, has a density, and is saved as serde
+//! data.
 //!
 //! The correlation matrix is given by a lower-triangular factor whose rows have norm one:
 //!
@@ -64,9 +65,10 @@
 //! | `config` | [`CopulaConfig`], the serialised form of a copula |
 //! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
 //! | `bivariate` | the distribution function in two dimensions, exact |
+//! | `maximum_likelihood` | [`GaussianCopula::fit_maximum_likelihood`] |
 //! | `students_t` | [`StudentsTCopula`], [`students_t_log_density_vjp`] |
 //! | `copula` | [`Copula`], one of the two |
-//! | `joint` | [`Joint`] |
+//! | `joint`, `joint_fit` | [`Joint`]; [`JointOptions`], [`JointFit`] |
 //! | `marginal` | [`Marginal`], [`LogTails`] |
 //! | `univariate` | [`Univariate`], its fits by [`Family`], [`Empirical`], [`KernelDensity`] |
 //! | `special` | incomplete gamma and beta functions as logarithms |
@@ -87,7 +89,7 @@ mod triangular;
 pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 #[cfg(feature = "distributions")]
 pub use distributions::{
-    Copula, CopulaConfig, CopulaFit, Empirical, Family, GaussianCopula, Joint,
+    Copula, CopulaConfig, CopulaFit, Dependence, Empirical, Family, GaussianCopula, Joint,
     JointFit, JointOptions, KernelDensity, Lattice, LogTails, Marginal, Probability,
     StudentsTCopula, Univariate, correlation_of_kendall, correlation_of_spearman,
     kendall_of_correlation, kendall_tau_b, nearest_correlation, pseudo_observations,

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 /// *where* $F_m$ and $p_m$ are the distribution function and the density of marginal `m`; the
 /// copula's density without those of the marginals is no density of *z*.
 ///
-/// The columns have names, the numbers of the coordinates or others. With serde data as marginals, such as [`Univariate`](crate::Univariate), a joint distribution is
+/// The columns have names: the numbers of the coordinates, or those of the table that it was fitted to
+/// ([`Joint::fit`]). With serde data as marginals, such as [`Univariate`](crate::Univariate), a joint distribution is
 /// serde data too and is checked when it is read.
 ///
 /// # Numerics

@@ -8,7 +8,9 @@ mod fit;
 mod gaussian;
 mod joint;
 mod joint_draws;
+mod joint_fit;
 mod marginal;
+mod maximum_likelihood;
 mod measures;
 mod nearest;
 mod normal;
@@ -26,6 +28,7 @@ pub use copula::Copula;
 pub use fit::CopulaFit;
 pub use gaussian::GaussianCopula;
 pub use joint::Joint;
+pub use joint_fit::{Dependence, JointFit, JointOptions};
 pub use marginal::{LogTails, Marginal};
 pub use measures::{
     correlation_of_kendall, correlation_of_spearman, kendall_of_correlation,
