@@ -54,6 +54,18 @@ impl Copula {
         }
     }
 
+    /// The rate at which the logarithm of the density falls with half the square of a normal score that alone becomes
+    /// infinite, for each coordinate.
+    pub(crate) fn decay(&self) -> Vec<f64> {
+        match self {
+            Self::Gaussian(copula) => copula.precisions().mapv(|p| p - 1.0).to_vec(),
+            Self::StudentsT(copula) => {
+                let others = copula.dimension() as f64 - 1.0;
+                vec![others / copula.freedom(); copula.dimension()]
+            }
+        }
+    }
+
     /// Draws of normal scores.
     pub(crate) fn sample_scores(&self, n: usize, rng: &mut (impl RngCore + ?Sized)) -> Array2<f64> {
         match self {

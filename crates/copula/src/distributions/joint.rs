@@ -201,35 +201,42 @@ impl<D: Marginal> Joint<D> {
         Ok(value)
     }
 
-    /// The logarithm of the density at a point that is at the end of a support, or outside of one.
+    /// The logarithm of the density at a point that is at the end of a support, or outside of one: the limit from
+    /// inside.
     ///
-    /// The limit is read off two points inside, one as near to the end as numbers allow: the density goes to zero or
-    /// to infinity as a power of the distance, or it is the same at both.
+    /// Near an end the logarithms of the copula's and the marginal's densities go with the square of the normal score
+    /// *x*. The larger of the two decides; where neither does, the density is that of a point as near as numbers allow.
     fn limit(&self, z: ArrayView1<f64>) -> Result<f64, Error> {
-        let mut inside = Array2::zeros((2, z.len()));
+        const TOLERANCE: f64 = 1e-9;
+        let decay = self.copula.decay();
+        let mut inside = z.to_owned().insert_axis(Axis(0));
+        let mut is_pole = false;
         for (m, (&z, marginal)) in z.iter().zip(&self.marginals).enumerate() {
             let (low, high) = marginal.support();
             if z < low || z > high {
                 return Ok(f64::NEG_INFINITY);
             }
-            let (near, far) = match z {
-                z if z == low => (beyond(low, 1.0), beyond(low, 1e8)),
-                z if z == high => (-beyond(-high, 1.0), -beyond(-high, 1e8)),
-                z => (z, z),
-            };
+            let [near, far] = [1.0, 1e8].map(|units| match z {
+                z if z == low => beyond(low, units),
+                _ => -beyond(-high, units),
+            });
+            if z != low && z != high {
+                continue;
+            }
+            let half_square = |z| normal_score(marginal, m, z).map(|x| 0.5 * x * x);
+            let rise = marginal.log_density(near) - marginal.log_density(far);
+            let rate = rise / (half_square(near)? - half_square(far)?) - decay[m];
+            if rate < -TOLERANCE {
+                return Ok(f64::NEG_INFINITY);
+            }
+            is_pole |= rate > TOLERANCE;
             inside[[0, m]] = near;
-            inside[[1, m]] = far;
         }
-        let value = self.log_density_at(inside.view(), self.scores(inside.view())?)?;
-        let (near, far) = (value[0], value[1]);
-        Ok(if near > far + 1e-6 {
-            f64::INFINITY
-        } else if near > far - 1e-6 && near.abs() < 1e9 {
-            near
-        } else {
-            // Also where the terms of other coordinates are so large that the two cannot be told apart.
-            f64::NEG_INFINITY
-        })
+        if is_pole {
+            return Ok(f64::INFINITY);
+        }
+        let scores = self.scores(inside.view())?;
+        Ok(self.log_density_at(inside.view(), scores)?[0])
     }
 
     /// The density, `exp` of [`log_density`](Self::log_density).

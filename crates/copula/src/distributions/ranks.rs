@@ -194,11 +194,11 @@ fn exchanges(x: &mut [u32], spare: &mut [u32], bits: u32) -> u64 {
         };
     }
     let bit = bits - 1;
-    let zeros = x.iter().filter(|&&x| x >> bit & 1 == 0).count();
+    let zeros = x.iter().filter(|&&x| (x >> bit) & 1 == 0).count();
     let (mut ones, mut count) = (0, 0);
     let mut places = [0, zeros];
     for &number in x.iter() {
-        let one = (number >> bit & 1) as usize;
+        let one = ((number >> bit) & 1) as usize;
         count += (1 - one as u64) * ones;
         ones += one as u64;
         spare[places[one]] = number;

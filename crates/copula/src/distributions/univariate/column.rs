@@ -70,7 +70,7 @@ impl<'a> Scale<'a> {
         Self { univariate, kind }
     }
 
-    fn to(&self, z: f64) -> f64 {
+    fn transformed(&self, z: f64) -> f64 {
         match self.kind {
             Kind::Linear => z,
             Kind::Logarithm => z.ln(),
@@ -78,7 +78,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    fn from(&self, t: f64) -> f64 {
+    fn quantile(&self, t: f64) -> f64 {
         match self.kind {
             Kind::Linear => t,
             Kind::Logarithm => t.exp(),
@@ -96,7 +96,7 @@ impl<'a> Scale<'a> {
         }
         if let Some(polynomial) = self.polynomial(low, width) {
             for &(x, place) in piece {
-                quantiles[place] = self.from(polynomial.at(x));
+                quantiles[place] = self.quantile(polynomial.at(x));
             }
             return;
         }
@@ -108,13 +108,13 @@ impl<'a> Scale<'a> {
 
     /// The polynomial on an interval, if it holds between its nodes.
     fn polynomial(&self, low: f64, width: f64) -> Option<Chebyshev> {
-        let at_node = |x| self.to(at_score(self.univariate, x));
+        let at_node = |x| self.transformed(at_score(self.univariate, x));
         let polynomial = Chebyshev::new(low, width, at_node);
         let holds = |share: f64| {
             let x = low + share * width;
             let score = self
                 .univariate
-                .log_tails(self.from(polynomial.at(x)))
+                .log_tails(self.quantile(polynomial.at(x)))
                 .score();
             (score - x).abs() <= TOLERANCE * (1.0 + x.abs())
         };
