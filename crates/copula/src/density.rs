@@ -263,7 +263,7 @@ pub(crate) fn normal_scores<T: Real>(
 }
 
 /// Refuses uniform scores `[n, M]` that do not lie strictly between 0 and 1.
-fn check_uniforms<T: Real>(u: &ArrayView2<T>, dimension: usize) -> Result<(), Error> {
+pub(crate) fn check_uniforms<T: Real>(u: &ArrayView2<T>, dimension: usize) -> Result<(), Error> {
     argument::shape("u", &[u.nrows(), dimension], u.shape())?;
     let inside = |u: &T| *u > T::zero() && *u < T::one();
     let blocks = parallel::map(u.nrows().div_ceil(ROWS), |block| {

@@ -115,6 +115,58 @@ pub enum Error {
         /// The number of observations.
         got: usize,
     },
+    /// A value is none that a distribution of a family has.
+    #[cfg(feature = "distributions")]
+    #[error(
+        "the family {family:?} cannot be fitted to {got:?} in row {row}: its values are {allowed}; fit another \
+         family, or leave the row out"
+    )]
+    Family {
+        /// The family.
+        family: crate::Family,
+        /// The row of the first such value.
+        row: usize,
+        /// The value.
+        got: f64,
+        /// The values that the family has, in words that follow "are".
+        allowed: &'static str,
+    },
+    /// A column has so many ties that it is no sample of a continuous distribution.
+    #[error(
+        "column {column} has {distinct} different values in {rows} rows and is discrete, so that normal scores and \
+         likelihoods do not apply: estimate the copula by Kendall's tau, which is corrected for ties, or leave the \
+         column out"
+    )]
+    Discrete {
+        /// The column.
+        column: usize,
+        /// The number of different values.
+        distinct: usize,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// A named column of a table has an error.
+    #[error("column `{name}`: {source}")]
+    Column {
+        /// The name of the column.
+        name: String,
+        /// The error, whose own column is the number of this one.
+        source: Box<Self>,
+    },
+    /// Two columns of a table have the same name.
+    #[error("the name `{name}` is given to two columns: give each column its own")]
+    RepeatedName {
+        /// The name.
+        name: String,
+    },
+    /// No column of a table has a name.
+    #[error("there is no column `{name}`: the columns are {names:?}")]
+    NoColumn {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        names: Vec<String>,
+    },
     /// A column of the observations is constant.
     #[error(
         "column {column} of the observations is constant, so that no rank correlation is defined with \

@@ -1,9 +1,13 @@
-//! The Gaussian copula: dependence between variables, whatever their marginals.
+//! Copulas: dependence between variables, whatever their marginals.
 //!
 //! A copula is what is left of a joint distribution once its marginals are taken out: the dependence
 //! alone. A [`GaussianCopula`] is a checked correlation matrix with its density, distribution function,
-//! draws and rank correlations. It can be fitted to observations without knowing their marginals. A
-//! [`Joint`] puts marginals of any family of statrs under it.
+//! draws and rank correlations; a [`StudentsTCopula`] has degrees of freedom too, and dependence in the tails. Both
+//! are fitted to observations without knowing their marginals.
+//!
+//! A [`Joint`] is a copula over marginals: a [`Univariate`] family, a distribution of statrs, or any [`Marginal`].
+//! [`Joint::fit`] fits one to a table with named columns; it draws, conditions, has a density, and is saved as serde
+//! data.
 //!
 //! The correlation matrix is given by a lower-triangular factor whose rows have norm one:
 //!
@@ -60,7 +64,14 @@
 //! | `fit` | its fits to observations, and [`CopulaFit`], which tells how good an estimate was |
 //! | `config` | [`CopulaConfig`], the serialised form of a copula |
 //! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
-//! | `joint`, `marginal` | [`Joint`], [`Marginal`] |
+//! | `bivariate` | the distribution function in two dimensions, exact |
+//! | `maximum_likelihood` | [`GaussianCopula::fit_maximum_likelihood`] |
+//! | `students_t` | [`StudentsTCopula`], [`students_t_log_density_vjp`] |
+//! | `copula` | [`Copula`], one of the two |
+//! | `joint`, `joint_fit` | [`Joint`]; [`JointOptions`], [`JointFit`] |
+//! | `marginal` | [`Marginal`], [`LogTails`] |
+//! | `univariate` | [`Univariate`], its fits by [`Family`], [`Empirical`], [`KernelDensity`] |
+//! | `special` | incomplete gamma and beta functions as logarithms |
 //! | `measures` | [`kendall_of_correlation`], [`spearman_of_correlation`] and their inverses |
 //! | `ranks` | [`pseudo_observations`], [`kendall_tau_b`] |
 //! | `nearest` | [`nearest_correlation`] |
@@ -78,9 +89,11 @@ mod triangular;
 pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 #[cfg(feature = "distributions")]
 pub use distributions::{
-    CopulaConfig, CopulaFit, GaussianCopula, Joint, Lattice, Marginal, Probability,
-    correlation_of_kendall, correlation_of_spearman, kendall_of_correlation, kendall_tau_b,
-    nearest_correlation, pseudo_observations, spearman_of_correlation,
+    Copula, CopulaConfig, CopulaFit, Dependence, Empirical, Family, GaussianCopula, Joint,
+    JointFit, JointOptions, KernelDensity, Lattice, LogTails, Marginal, Probability,
+    StudentsTCopula, Univariate, correlation_of_kendall, correlation_of_spearman,
+    kendall_of_correlation, kendall_tau_b, nearest_correlation, pseudo_observations,
+    spearman_of_correlation, students_t_log_density_vjp,
 };
 pub use error::Error;
 pub use factor::{

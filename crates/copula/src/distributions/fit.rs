@@ -4,13 +4,16 @@ use crate::Error;
 use crate::distributions::gaussian::GaussianCopula;
 use crate::distributions::measures::correlation_of_kendall;
 use crate::distributions::nearest::nearest_correlation;
-use crate::distributions::ranks::{kendall_tau_b, pseudo_observations};
+use crate::distributions::ranks::{Ranked, Scratch};
 use bochner_dense::symmetric_eigenvalues;
-use bochner_numerics::{argument, normal};
-use ndarray::{Array2, ArrayView2, Axis};
+use bochner_numerics::{argument, normal, parallel};
+use ndarray::{Array2, ArrayView2};
 
 /// The smallest eigenvalue of a fitted correlation matrix.
-const SMALLEST: f64 = 1e-6;
+pub(crate) const SMALLEST: f64 = 1e-6;
+
+/// The number of pairs that share memory and a thread.
+const PAIRS: usize = 4;
 
 /// A copula fitted to observations, and whether the estimate had to be changed to become one.
 ///
@@ -60,7 +63,8 @@ impl GaussianCopula {
     /// to do then. The fit is robust: a few outliers hardly matter.
     ///
     /// # Shapes
-    /// `x: [n, M]`, one observation a row, with any continuous marginals.
+    /// `x: [n, M]`, one observation a row, with any marginals. Ties are corrected for as tau-b does, so that discrete
+    /// columns are fitted too, with a correlation that is a little too small.
     ///
     /// # Errors
     /// [`Error::Argument`] for observations without coordinates or that are not finite,
@@ -80,15 +84,25 @@ impl GaussianCopula {
     /// # Ok::<(), bochner_copula::Error>(())
     /// ```
     pub fn fit_kendall(x: ArrayView2<f64>) -> Result<CopulaFit, Error> {
-        check_observations(x)?;
-        let mut correlation = Array2::eye(x.ncols());
-        for j in 0..x.ncols() {
-            for k in 0..j {
-                let tau = kendall_tau_b(x.column(j), x.column(k))?;
-                let r = correlation_of_kendall(tau)?;
-                correlation[[j, k]] = r;
-                correlation[[k, j]] = r;
-            }
+        Self::of_kendall(&ranked(x)?)
+    }
+
+    /// The fit by Kendall's tau to columns that are sorted already.
+    pub(crate) fn of_kendall(columns: &[Ranked]) -> Result<CopulaFit, Error> {
+        let pairs: Vec<_> = (0..columns.len())
+            .flat_map(|j| (0..j).map(move |k| (j, k)))
+            .collect();
+        let blocks = parallel::map(pairs.len().div_ceil(PAIRS), |block| {
+            let mut scratch = Scratch::default();
+            let pairs = &pairs[block * PAIRS..pairs.len().min((block + 1) * PAIRS)];
+            let tau = |&(j, k): &(usize, usize)| columns[j].tau_b(&columns[k], &mut scratch);
+            pairs.iter().map(tau).collect::<Vec<_>>()
+        });
+        let mut correlation = Array2::eye(columns.len());
+        for (&(j, k), tau) in pairs.iter().zip(blocks.into_iter().flatten()) {
+            let r = correlation_of_kendall(tau)?;
+            correlation[[j, k]] = r;
+            correlation[[k, j]] = r;
         }
         projected(correlation)
     }
@@ -106,14 +120,19 @@ impl GaussianCopula {
     /// `x: [n, M]`, one observation a row.
     ///
     /// # Errors
-    /// The errors of [`fit_kendall`](Self::fit_kendall).
+    /// The errors of [`fit_kendall`](Self::fit_kendall), and [`Error::Discrete`] for a column with many ties.
     ///
     /// # Reference
     /// Klaassen and Wellner, *Efficient estimation in the bivariate normal copula model*,
     /// Bernoulli 1997.
     pub fn fit_normal_scores(x: ArrayView2<f64>) -> Result<CopulaFit, Error> {
-        check_observations(x)?;
-        let mut scores = pseudo_observations(x)?.mapv_into(normal::quantile);
+        let columns = ranked(x)?;
+        continuous(&columns)?;
+        Self::of_scores(normal_scores(&columns))
+    }
+
+    /// The fit by the correlations of normal scores.
+    pub(crate) fn of_scores(mut scores: Array2<f64>) -> Result<CopulaFit, Error> {
         for mut column in scores.columns_mut() {
             let mean = column.mean().expect("at least two observations");
             column -= mean;
@@ -126,7 +145,7 @@ impl GaussianCopula {
     }
 }
 
-fn projected(correlation: Array2<f64>) -> Result<CopulaFit, Error> {
+pub(crate) fn projected(correlation: Array2<f64>) -> Result<CopulaFit, Error> {
     let nearest = nearest_correlation(correlation.view(), SMALLEST)?;
     Ok(CopulaFit {
         copula: GaussianCopula::from_correlation(nearest.view())?,
@@ -134,18 +153,39 @@ fn projected(correlation: Array2<f64>) -> Result<CopulaFit, Error> {
     })
 }
 
-fn check_observations(x: ArrayView2<f64>) -> Result<(), Error> {
+/// The columns of observations, sorted; refuses those that show no dependence.
+pub(crate) fn ranked(x: ArrayView2<f64>) -> Result<Vec<Ranked>, Error> {
     argument::not_empty("x", x.shape())?;
     if x.nrows() < 2 {
         return Err(Error::TooFew { got: x.nrows() });
     }
     argument::finite("x", x.shape(), x)?;
-    for (column, values) in x.axis_iter(Axis(1)).enumerate() {
-        if values.iter().all(|v| *v == values[0]) {
-            return Err(Error::Constant { column });
-        }
+    let columns = parallel::map(x.ncols(), |column| Ranked::new(x.column(column)));
+    match columns.iter().position(|ranked| ranked.distinct == 1) {
+        Some(column) => Err(Error::Constant { column }),
+        None => Ok(columns),
     }
-    Ok(())
+}
+
+/// Refuses discrete columns.
+pub(crate) fn continuous(columns: &[Ranked]) -> Result<(), Error> {
+    match columns.iter().position(Ranked::is_discrete) {
+        Some(column) => Err(Error::Discrete {
+            column,
+            distinct: columns[column].distinct,
+            rows: columns[column].len(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The normal quantiles of the ranks, `[n, M]`.
+pub(crate) fn normal_scores(columns: &[Ranked]) -> Array2<f64> {
+    let mut scores = Array2::zeros((columns[0].len(), columns.len()));
+    for (column, mut scores) in columns.iter().zip(scores.columns_mut()) {
+        column.uniform_scores(|i, u| scores[i] = normal::quantile(u));
+    }
+    scores
 }
 
 #[cfg(test)]
@@ -224,13 +264,23 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_borne() {
+    fn discrete_columns_are_fitted_by_tau_and_refused_otherwise() {
         let u = copula().sample(2000, &mut Seed::new(3).stream("scores"));
-        let x = u.mapv(|u| (20.0 * u).floor());
-        for fit in FITS {
-            let fitted = fit(x.view()).unwrap().copula;
-            assert!((fitted.correlation()[[0, 1]] - 0.8).abs() < 0.06);
-        }
+        let mut x = u.clone();
+        x.column_mut(1).mapv_inplace(|u| (20.0 * u).floor());
+        let fitted = GaussianCopula::fit_kendall(x.view()).unwrap().copula;
+        assert!((fitted.correlation()[[0, 1]] - 0.8).abs() < 0.06);
+        let (column, distinct, rows) = (1, 20, 2000);
+        let refused = GaussianCopula::fit_normal_scores(x.view());
+        let want = Error::Discrete {
+            column,
+            distinct,
+            rows,
+        };
+        assert_eq!(refused, Err(want));
+        // Rounding to three digits leaves a continuous column.
+        let rounded = u.mapv(|u| (1e3 * u).round());
+        assert!(GaussianCopula::fit_normal_scores(rounded.view()).is_ok());
     }
 
     #[test]

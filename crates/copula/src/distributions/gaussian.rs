@@ -4,6 +4,7 @@ use crate::Error;
 use crate::density::log_density_at_uniforms;
 use crate::distributions::config::CopulaConfig;
 use crate::factor::{half_neg_log_det, normalise};
+use crate::triangular::solve_columns;
 use bochner_dense::{Cholesky, Error as Dense, symmetric_eigenvalues, symmetrised};
 use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
@@ -120,6 +121,15 @@ impl GaussianCopula {
     /// The lower-triangular factor of unit rows, `[M, M]`.
     pub fn factor(&self) -> ArrayView2<'_, f64> {
         self.factor.view()
+    }
+
+    /// The diagonal of the inverse of the correlation matrix, `[M]`: the squared norms of the columns of the factor's
+    /// inverse.
+    pub(crate) fn precisions(&self) -> Array1<f64> {
+        let mut inverse = Array2::eye(self.dimension());
+        let columns = inverse.as_slice_mut().expect("in row-major order");
+        solve_columns(self.factor(), columns);
+        inverse.columns().into_iter().map(|c| c.dot(&c)).collect()
     }
 
     /// The logarithm of the density at uniform scores.

@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::distributions::joint::Joint;
-use crate::distributions::marginal::{Marginal, at_normal_score, normal_score};
-use bochner_numerics::argument;
+use crate::distributions::marginal::{Marginal, normal_score, number};
+use bochner_numerics::{argument, parallel};
 use ndarray::Array2;
 use rand::RngCore;
 
@@ -17,13 +17,9 @@ impl<D: Marginal> Joint<D> {
     /// [`Error::Marginal`] if a marginal's own function is NaN.
     ///
     /// # Numerics
-    /// The marginals' quantiles are corrected by their distribution functions: a draw is, within
-    /// rounding, the smallest number at which that function, as it is implemented, reaches the drawn
-    /// probability. Where that function jumps, every probability inside the jump is drawn as the same number.
-    /// The distribution function of the Gamma distribution of statrs 0.18 jumps from 0 at 1.1e-15 divided by the
-    /// rate. At the shape 0.01 that number is 71 of 100 draws, where half of all draws should be below 4.5e-31; at
-    /// the shape 0.1 it is 3 of 100, from 0.5 on fewer than 1 in 10 million. A [`Marginal`] of your own with an
-    /// accurate distribution function is drawn from accurately.
+    /// The quantiles of [`Univariate`](crate::Univariate), and so those of statrs' distributions, are accurate to 1e-11
+    /// of a normal score. Those of other marginals solve for their distribution function, and where that jumps, every
+    /// probability inside the jump is drawn as the same number.
     pub fn sample(
         &self,
         n: usize,
@@ -73,14 +69,23 @@ impl<D: Marginal> Joint<D> {
         normal_score(marginal, coordinate, z)
     }
 
-    fn at_scores(&self, mut scores: Array2<f64>) -> Result<Array2<f64>, Error> {
-        let columns = scores.columns_mut().into_iter().zip(self.marginals());
-        for (coordinate, (column, marginal)) in columns.enumerate() {
-            for x in column {
-                *x = at_normal_score(marginal, coordinate, *x)?;
-            }
+    fn at_scores(&self, scores: Array2<f64>) -> Result<Array2<f64>, Error> {
+        let columns = parallel::map(scores.ncols(), |coordinate| {
+            let mut z = scores.column(coordinate).to_vec();
+            self.marginals()[coordinate].at_scores(&mut z);
+            let function = "quantile function";
+            let mut pairs = z.iter().zip(scores.column(coordinate));
+            pairs.try_for_each(|(z, x)| number(coordinate, function, *x, *z).map(|_| ()))?;
+            Ok::<_, Error>(z)
+        });
+        let mut z = scores;
+        for (mut column, drawn) in z.columns_mut().into_iter().zip(columns) {
+            column
+                .iter_mut()
+                .zip(drawn?)
+                .for_each(|(z, drawn)| *z = drawn);
         }
-        Ok(scores)
+        Ok(z)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Normal scores of probabilities that may have been rounded.
+//! Normal scores of probabilities, which may be given by their logarithms.
 
-use bochner_numerics::normal;
+use bochner_numerics::normal::{self, ln_cdf, ln_density};
 
 /// The quantile of a probability that may have been rounded to 0 or 1, finite: at most 38.5 in
 /// absolute value.
@@ -14,6 +14,29 @@ pub(crate) fn inside(u: f64) -> f64 {
     u.clamp(f64::from_bits(1), 1.0 - f64::EPSILON / 2.0)
 }
 
+/// The quantile of a probability of at most about one half, given by its logarithm, which may be any number.
+pub(crate) fn quantile_of_ln(ln_u: f64) -> f64 {
+    if ln_u >= -700.0 || ln_u == f64::NEG_INFINITY {
+        return normal::quantile(ln_u.exp());
+    }
+    // ln Phi(x) = -x^2 / 2 - ln(-x sqrt(2 pi)) - .., solved by Newton's method; its slope is almost -x.
+    let mut x = -(-2.0 * ln_u - (-4.0 * std::f64::consts::PI * ln_u).ln()).sqrt();
+    for _ in 0..4 {
+        x += (ln_cdf(x) - ln_u) / x;
+    }
+    x
+}
+
+/// The logarithms of the normal distribution function and of its complement, at a normal score.
+pub(crate) fn ln_tails(x: f64) -> (f64, f64) {
+    (ln_cdf(x), ln_cdf(-x))
+}
+
+/// The slope of the normal score of a marginal: its density over that of the score.
+pub(crate) fn slope_of_score(ln_density_of_marginal: f64, score: f64) -> f64 {
+    (ln_density_of_marginal - ln_density(score)).exp()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,5 +45,14 @@ mod tests {
     fn the_ends_are_clamped() {
         assert!((clamped_quantile(0.0) + 38.467).abs() < 1e-2);
         assert!((clamped_quantile(1.0) - 8.209).abs() < 1e-2);
+    }
+
+    #[test]
+    fn logarithms_of_probabilities_are_taken_back() {
+        for x in [-1e100, -1e5, -50.0, -37.6, -37.3, -5.0, -0.1] {
+            let got = quantile_of_ln(ln_cdf(x));
+            assert!((got / x - 1.0).abs() < 1e-13, "{x}: {got}");
+        }
+        assert_eq!(quantile_of_ln(f64::NEG_INFINITY), f64::NEG_INFINITY);
     }
 }

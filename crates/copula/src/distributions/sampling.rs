@@ -69,7 +69,7 @@ impl GaussianCopula {
             .iter()
             .map(|&(m, u)| (m, normal::quantile(u)))
             .collect();
-        let mut u = self.conditional_draws(&scores, n, rng)?.rows(to_uniform);
+        let mut u = self.conditional_draws(&scores, n, rng)?.0.rows(to_uniform);
         for &(m, given) in given {
             u.column_mut(m).fill(given);
         }
@@ -88,19 +88,20 @@ impl GaussianCopula {
         n: usize,
         rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
-        let mut scores = self.conditional_draws(given, n, rng)?.rows(|_| ());
+        let mut scores = self.conditional_draws(given, n, rng)?.0.rows(|_| ());
         for &(m, x) in given {
             scores.column_mut(m).fill(x);
         }
         Ok(scores)
     }
 
-    fn conditional_draws(
+    /// The draws, and the innovations of the scores given.
+    pub(crate) fn conditional_draws(
         &self,
         given: &[(usize, f64)],
         n: usize,
         rng: &mut (impl RngCore + ?Sized),
-    ) -> Result<Draws, Error> {
+    ) -> Result<(Draws, Vec<f64>), Error> {
         let order = given_first(given, self.dimension())?;
         let factor = reordered(self.factor(), &order);
         let mut innovations: Vec<f64> = given.iter().map(|&(_, x)| x).collect();
@@ -110,19 +111,22 @@ impl GaussianCopula {
         let mut place: Vec<usize> = (0..order.len()).collect();
         place.sort_by_key(|&i| order[i]);
         let factor = factor.select(Axis(0), &place);
-        Ok(Draws::new(factor.view(), &innovations, n, rng))
+        let draws = Draws::new(factor.view(), &innovations, n, rng);
+        Ok((draws, innovations))
     }
 }
 
 /// The number of rows that share a stream: enough to keep a thread busy, few enough for the cache.
 const ROWS: usize = 512;
 
-/// Rows of `mean + weights e`, with independent normal numbers `e`.
-struct Draws {
+/// Rows of `mean + scale weights e`, with independent normal numbers `e`.
+pub(crate) struct Draws {
     n: usize,
     seed: Seed,
     mean: Array1<f64>,
     weights: Array2<f64>,
+    /// A factor of each row, 1 without one.
+    scales: Option<Vec<f64>>,
 }
 
 impl Draws {
@@ -139,11 +143,18 @@ impl Draws {
             seed: Seed::new(rng.next_u64()),
             mean: of_known.dot(&aview1(known)),
             weights: of_new.as_standard_layout().into_owned(),
+            scales: None,
         }
     }
 
+    /// The same draws with the noise of each row multiplied by a factor.
+    pub(crate) fn scaled(self, scales: Vec<f64>) -> Self {
+        let scales = Some(scales);
+        Self { scales, ..self }
+    }
+
     /// The draws; `finish` is called on each block of rows.
-    fn rows(&self, finish: impl Fn(&mut [f64]) + Send + Sync) -> Array2<f64> {
+    pub(crate) fn rows(&self, finish: impl Fn(&mut [f64]) + Send + Sync) -> Array2<f64> {
         let (width, fresh) = self.weights.dim();
         let weights = self.weights.as_slice().expect("brought to row-major order");
         let weights = Mat::new(weights, width, fresh).t();
@@ -154,6 +165,11 @@ impl Draws {
             let mut innovations = vec![0.0; rows * fresh];
             let mut stream = self.seed.nth(block as u64).stream("innovations");
             fill_standard_normal(&mut stream, &mut innovations);
+            if let Some(scales) = &self.scales {
+                let scales = &scales[block * ROWS..];
+                let rows = innovations.chunks_exact_mut(fresh.max(1)).zip(scales);
+                rows.for_each(|(row, scale)| row.iter_mut().for_each(|e| *e *= scale));
+            }
             draws
                 .chunks_exact_mut(width)
                 .for_each(|x| x.copy_from_slice(mean));

@@ -1,4 +1,4 @@
-//! Whatever the observations, a fit gives a valid copula or names the constant column.
+//! Whatever the observations, a fit gives a valid copula or names the constant or discrete column.
 
 use bochner_copula::{CopulaFit, Error, GaussianCopula, pseudo_observations};
 use ndarray::{Array2, ArrayView2};
@@ -31,7 +31,7 @@ const FITS: [Fit; 2] = [
 
 proptest! {
     #[test]
-    fn or_names_the_constant_column(x in observations()) {
+    fn or_names_the_column_that_has_none(x in observations()) {
         for fit in FITS {
             match fit(x.view()) {
                 Ok(CopulaFit { copula, .. }) => {
@@ -40,6 +40,7 @@ proptest! {
                     prop_assert!(logs.iter().all(|p| p.is_finite()));
                     prop_assert!(copula.kl_to_independence().is_finite());
                 }
+                Err(Error::Discrete { distinct, rows, .. }) => prop_assert!(distinct < rows),
                 Err(error) => {
                     let constant = matches!(error, Error::Constant { .. });
                     prop_assert!(constant && has_constant_column(&x), "{error}");
@@ -53,7 +54,12 @@ proptest! {
         prop_assume!(!has_constant_column(&x));
         let reversed = x.slice(ndarray::s![.., ..;-1]);
         for fit in FITS {
-            let (a, b) = (fit(x.view()).unwrap().copula, fit(reversed).unwrap().copula);
+            let (Ok(a), Ok(b)) = (fit(x.view()), fit(reversed)) else {
+                let discrete = |x| matches!(fit(x), Err(Error::Discrete { .. }));
+                prop_assert!(discrete(x.view()) && discrete(reversed));
+                continue;
+            };
+            let (a, b) = (a.copula, b.copula);
             let b = b.correlation().slice(ndarray::s![..;-1, ..;-1]).to_owned();
             prop_assert!((&b - &a.correlation()).iter().all(|d| d.abs() < 1e-7));
         }

@@ -8,3 +8,5 @@ mod every_fit_gives_a_copula;
 mod fits_and_draws_agree_with_statsmodels;
 mod heads_are_mixed;
 mod settings_are_checked_when_read;
+mod students_t_copulas_agree_with_statsmodels;
+mod univariate_families_keep_their_tails;

@@ -1,0 +1,158 @@
+//! The correlation matrix of greatest likelihood.
+
+use crate::Error;
+use crate::density::normal_scores;
+use crate::distributions::fit::{CopulaFit, SMALLEST};
+use crate::distributions::gaussian::GaussianCopula;
+use bochner_dense::{Cholesky, symmetric_eigenvalues};
+use bochner_numerics::argument;
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+
+const ITERATIONS: usize = 200;
+const TOLERANCE: f64 = 1e-11;
+
+impl GaussianCopula {
+    /// Fits a copula to uniform scores by maximum likelihood.
+    ///
+    /// $$\hat R = \arg\max_R \\, -\tfrac12 \log \det R - \tfrac12 \operatorname{tr} R^{-1} S, \qquad
+    ///   S = \tfrac1n \sum_i x_i x_i^\top$$
+    ///
+    /// *where* *x* are the normal scores of *u*, and *R* has ones on its diagonal. The scores come from known or
+    /// fitted marginals, or from [`pseudo_observations`](crate::pseudo_observations).
+    ///
+    /// # Shapes
+    /// `u: [n, M]`, strictly between 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for no coordinates, [`Error::TooFew`] below two rows, [`Error::Score`],
+    /// [`Error::NoConvergence`].
+    ///
+    /// # Numerics
+    /// Fisher's scoring on the correlation matrices: $R + (S - R) + R \Lambda R$, where the diagonal matrix $\Lambda$ keeps
+    /// the diagonal at one. Without at least `M` independent rows the likelihood has no maximum; the eigenvalues then
+    /// stay above 1e-6.
+    pub fn fit_maximum_likelihood(u: ArrayView2<f64>) -> Result<CopulaFit, Error> {
+        argument::not_empty("u", u.shape())?;
+        if u.nrows() < 2 {
+            return Err(Error::TooFew { got: u.nrows() });
+        }
+        Self::most_likely(normal_scores(u, u.ncols())?)
+    }
+
+    /// The most likely copula of normal scores.
+    pub(crate) fn most_likely(scores: Array2<f64>) -> Result<CopulaFit, Error> {
+        let moments = scores.t().dot(&scores) / scores.nrows() as f64;
+        let start = Self::of_scores(scores)?.copula;
+        let correlation = most_likely_correlation(moments.view(), start.correlation())?;
+        Ok(CopulaFit {
+            smallest_eigenvalue: symmetric_eigenvalues(correlation.view())?[0],
+            copula: Self::from_correlation(correlation.view())?,
+        })
+    }
+}
+
+/// The correlation matrix that maximises the likelihood of second moments *S*, from a first one.
+pub(crate) fn most_likely_correlation(
+    moments: ArrayView2<f64>,
+    start: ArrayView2<f64>,
+) -> Result<Array2<f64>, Error> {
+    let mut r = start.to_owned();
+    let mut value = likelihood(&r, moments).unwrap_or(f64::NEG_INFINITY);
+    let mut residual = f64::INFINITY;
+    for _ in 0..ITERATIONS {
+        let step = scoring_step(&r, moments)?;
+        residual = step.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        if residual < TOLERANCE {
+            return Ok(r);
+        }
+        let tried = (0..40).map(|k| &r + &(&step * 0.5_f64.powi(k)));
+        let better = tried.into_iter().find_map(|next| {
+            let at_next = likelihood(&next, moments)?;
+            (at_next > value).then_some((next, at_next))
+        });
+        match better {
+            Some((next, at_next)) => (r, value) = (next, at_next),
+            // No step is left that the likelihood can tell from none.
+            None => return Ok(r),
+        }
+    }
+    Err(Error::NoConvergence {
+        what: "most likely correlation matrix",
+        iterations: ITERATIONS,
+        residual,
+    })
+}
+
+/// The logarithm of the likelihood of an observation, but for a constant; `None` if the matrix is too close to singular.
+fn likelihood(r: &Array2<f64>, moments: ArrayView2<f64>) -> Option<f64> {
+    if symmetric_eigenvalues(r.view()).ok()?[0] < SMALLEST {
+        return None;
+    }
+    let factor = Cholesky::new(r.view()).ok()?;
+    let trace = (&factor.inverse() * &moments).sum();
+    Some(-0.5 * (factor.log_determinant() + trace))
+}
+
+/// `S - R + R Lambda R` with a diagonal of zeros.
+fn scoring_step(r: &Array2<f64>, moments: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+    let squares = Cholesky::new((r * r).view())?;
+    let mut multipliers = moments.diag().mapv(|s| 1.0 - s);
+    squares.solve(multipliers.view_mut().insert_axis(Axis(0)))?;
+    let weighted: Array2<f64> = r * &Array1::from(multipliers);
+    let mut step = &moments - r + weighted.dot(r);
+    step = 0.5 * (&step + &step.t());
+    step.diag_mut().fill(0.0);
+    Ok(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copula_log_density;
+    use crate::distributions::univariate::maximum;
+    use bochner_numerics::Seed;
+    use ndarray::array;
+
+    fn likelihood_of(r: ArrayView2<f64>, u: &Array2<f64>) -> f64 {
+        let copula = GaussianCopula::from_correlation(r).unwrap();
+        copula.log_density(u.view()).unwrap().sum()
+    }
+
+    #[test]
+    fn a_pair_has_the_correlation_that_a_search_finds() {
+        let copula = GaussianCopula::of_pair(0.7);
+        // Scores whose variances are not one.
+        let u = copula.sample(50, &mut Seed::new(3).stream("scores"));
+        let fit = GaussianCopula::fit_maximum_likelihood(u.view()).unwrap();
+        let want = maximum((-0.99, 0.99), |r| {
+            let factor = array![[1.0, 0.0], [r, (1.0 - r * r).sqrt()]];
+            copula_log_density(u.view(), factor.view()).unwrap().sum()
+        });
+        let got = fit.copula.correlation()[[0, 1]];
+        assert!((got - want).abs() < 1e-6, "{got} {want}");
+    }
+
+    #[test]
+    fn no_matrix_nearby_is_more_likely() {
+        let r = array![[1.0, 0.8, -0.4], [0.8, 1.0, 0.1], [-0.4, 0.1, 1.0]];
+        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
+        let u = copula.sample(60, &mut Seed::new(4).stream("scores"));
+        let fit = GaussianCopula::fit_maximum_likelihood(u.view()).unwrap();
+        let best = likelihood_of(fit.copula.correlation(), &u);
+        for (j, k) in [(0, 1), (0, 2), (1, 2)] {
+            for change in [-1e-4, 1e-4] {
+                let mut other = fit.copula.correlation().to_owned();
+                other[[j, k]] += change;
+                other[[k, j]] += change;
+                assert!(likelihood_of(other.view(), &u) < best);
+            }
+        }
+    }
+
+    #[test]
+    fn fewer_rows_than_coordinates_give_a_copula() {
+        let u = array![[0.1, 0.2, 0.9], [0.6, 0.7, 0.3]];
+        let fit = GaussianCopula::fit_maximum_likelihood(u.view()).unwrap();
+        assert!(fit.smallest_eigenvalue >= 0.9e-6);
+    }
+}

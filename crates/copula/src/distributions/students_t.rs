@@ -1,0 +1,291 @@
+//! Student's t copula: its density and gradients.
+
+use crate::density::{check_uniforms, unit_rows};
+use crate::distributions::gaussian::GaussianCopula;
+use crate::distributions::marginal::{LogTails, Marginal};
+use crate::distributions::special::{ln_gamma, neg_ln_beta};
+use crate::distributions::univariate::Univariate;
+use crate::factor::{half_neg_log_det, normalise_vjp};
+use crate::triangular::{solve_columns, solve_columns_transposed};
+use crate::{CopulaGradients, Error};
+use bochner_numerics::{argument, normal, parallel};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+/// The dependence of variables with a joint t distribution, whatever their marginals.
+///
+/// $$\log c(u) = \log t_{\nu,R}(y) - \sum_m \log t_\nu(y_m), \qquad y_m = T_\nu^{-1}(u_m)$$
+///
+/// *where* $T_\nu$ is the distribution function of Student's t with $\nu$ degrees of freedom and *R* a correlation
+/// matrix. Unlike the Gaussian copula it has dependence in the tails: large values come together
+/// ([`tail_dependence`](Self::tail_dependence)). It approaches the Gaussian copula for many degrees of freedom.
+///
+/// # Reference
+/// Demarta and McNeil, *The t copula and related copulas*, International Statistical Review 2005.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::ndarray::array;
+/// use bochner_copula::{GaussianCopula, StudentsTCopula};
+/// use bochner_numerics::Seed;
+///
+/// let normal = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
+/// let copula = StudentsTCopula::new(normal, 4.0)?;
+/// let u = copula.sample(2000, &mut Seed::new(1).stream("scores"));
+/// let fitted = StudentsTCopula::fit(u.view())?;
+/// assert!((fitted.correlation()[[0, 1]] - 0.6).abs() < 0.05);
+/// assert!((2.0..8.0).contains(&fitted.freedom()));
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters", into = "Parameters")]
+pub struct StudentsTCopula {
+    normal: GaussianCopula,
+    freedom: f64,
+}
+
+/// The serialised form.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    normal: GaussianCopula,
+    freedom: f64,
+}
+
+impl TryFrom<Parameters> for StudentsTCopula {
+    type Error = Error;
+
+    fn try_from(parameters: Parameters) -> Result<Self, Error> {
+        Self::new(parameters.normal, parameters.freedom)
+    }
+}
+
+impl From<StudentsTCopula> for Parameters {
+    fn from(copula: StudentsTCopula) -> Self {
+        let StudentsTCopula { normal, freedom } = copula;
+        Self { normal, freedom }
+    }
+}
+
+impl StudentsTCopula {
+    /// The t copula with the correlation matrix of a Gaussian copula.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the degrees of freedom are positive and finite.
+    pub fn new(normal: GaussianCopula, freedom: f64) -> Result<Self, Error> {
+        let holds = freedom > 0.0 && freedom.is_finite();
+        argument::in_range(holds, "freedom", freedom, "above 0 and finite")?;
+        Ok(Self::of_parts(normal, freedom))
+    }
+
+    pub(crate) fn of_parts(normal: GaussianCopula, freedom: f64) -> Self {
+        Self { normal, freedom }
+    }
+
+    /// The number of coordinates, *M*.
+    pub fn dimension(&self) -> usize {
+        self.normal.dimension()
+    }
+
+    /// The Gaussian copula with the same correlation matrix.
+    pub fn normal(&self) -> &GaussianCopula {
+        &self.normal
+    }
+
+    /// The correlation matrix *R*, `[M, M]`.
+    pub fn correlation(&self) -> ArrayView2<'_, f64> {
+        self.normal.correlation()
+    }
+
+    /// The degrees of freedom $\nu$.
+    pub fn freedom(&self) -> f64 {
+        self.freedom
+    }
+
+    /// Kendall's tau of every pair of coordinates, `[M, M]`: that of the Gaussian copula.
+    pub fn kendall_tau(&self) -> Array2<f64> {
+        self.normal.kendall_tau()
+    }
+
+    /// The probability that one coordinate is extreme if the other is, in the limit, for every pair, `[M, M]`.
+    ///
+    /// $$\lambda = 2 T_{\nu+1}\big(-\sqrt{(\nu + 1)(1 - r) / (1 + r)}\big)$$
+    pub fn tail_dependence(&self) -> Array2<f64> {
+        let t = standard_t(self.freedom + 1.0);
+        self.correlation().mapv(|r| {
+            let r = r.clamp(-1.0, 1.0);
+            let bound = -((self.freedom + 1.0) * (1.0 - r) / (1.0 + r)).sqrt();
+            2.0 * t.log_tails(bound).lower.exp()
+        })
+    }
+
+    /// The logarithm of the density at uniform scores.
+    ///
+    /// # Shapes
+    /// `u: [n, M]` to `[n]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for another number of coordinates, [`Error::Score`] for a score not strictly
+    /// between 0 and 1.
+    pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+        check_uniforms(&u, self.dimension())?;
+        Ok(self.log_density_at_scores(u.mapv(normal::quantile)))
+    }
+
+    /// The density at uniform scores, `exp` of [`log_density`](Self::log_density).
+    ///
+    /// # Shapes
+    /// `u: [n, M]` to `[n]`.
+    ///
+    /// # Errors
+    /// The errors of [`log_density`](Self::log_density).
+    pub fn density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+        Ok(self.log_density(u)?.mapv_into(f64::exp))
+    }
+
+    /// The logarithm of the density at normal scores.
+    pub(crate) fn log_density_at_scores(&self, scores: Array2<f64>) -> Array1<f64> {
+        let whitened = Whitened::new(self.normal.factor(), self.freedom, scores);
+        whitened.log_density(self.normal.factor())
+    }
+}
+
+/// The vector-Jacobian product of the logarithm of the t copula's density.
+///
+/// $$\bar u_{im} = \frac{g_i}{t_\nu(y_{im})} \Big(\frac{(\nu + 1) y_{im}}{\nu + y_{im}^2} - \kappa_i w_{im}\Big), \qquad
+///   \bar{\hat L} = \mathrm{lower}\Big(\sum_i g_i \kappa_i w_i e_i^\top\Big) -
+///     \sum_i g_i \mathrm{diag}(1 / \hat L_{mm})$$
+///
+/// *where* $e = \hat L^{-1} y$, $w = \hat L^{-\top} e$ and $\kappa = (\nu + M) / (\nu + |e|^2)$. The degrees of
+/// freedom are held.
+///
+/// # Shapes
+/// `u: [n, M]`, `factor: [M, M]`, `cotangent` (*g*): `[n]`.
+///
+/// # Errors
+/// [`Error::Score`], [`Error::Argument`] for shapes that do not fit or degrees of freedom that are not positive, and
+/// the errors of [`normalise`](crate::normalise).
+pub fn students_t_log_density_vjp(
+    u: ArrayView2<f64>,
+    factor: ArrayView2<f64>,
+    freedom: f64,
+    cotangent: ArrayView1<f64>,
+) -> Result<CopulaGradients<f64>, Error> {
+    let lh = unit_rows(factor)?;
+    check_uniforms(&u, lh.nrows())?;
+    argument::positive("freedom", freedom)?;
+    argument::shape("cotangent", &[u.nrows()], cotangent.shape())?;
+    let Whitened { y, e, .. } = Whitened::new(lh.view(), freedom, u.mapv(normal::quantile));
+    let mut w = e.t().as_standard_layout().into_owned();
+    solve_columns_transposed(lh.view(), w.as_slice_mut().expect("in row-major order"));
+    let mut w = w.reversed_axes();
+    for ((mut w, e), g) in w.rows_mut().into_iter().zip(e.rows()).zip(cotangent) {
+        w *= g * (freedom + lh.nrows() as f64) / (freedom + e.dot(&e));
+    }
+    let mut to_lh = w.t().dot(&e);
+    let total = cotangent.sum();
+    to_lh
+        .diag_mut()
+        .zip_mut_with(&lh.diag(), |bar, l| *bar -= total / l);
+    let wide = factor.to_owned().insert_axis(Axis(0));
+    let to_factor = normalise_vjp(wide.view(), to_lh.insert_axis(Axis(0)).view())?;
+    let t = standard_t(freedom);
+    let mut to_u = y;
+    for ((mut row, w), g) in to_u.rows_mut().into_iter().zip(w.rows()).zip(cotangent) {
+        for (y, w) in row.iter_mut().zip(w) {
+            let along_y = g * (freedom + 1.0) * *y / (freedom + *y * *y) - w;
+            *y = along_y * (-t.log_density(*y)).exp();
+        }
+    }
+    Ok(CopulaGradients {
+        u: to_u,
+        factor: to_factor.index_axis_move(Axis(0), 0),
+    })
+}
+
+/// Scores *y* of the t distribution and `e = L^-1 y`, each `[n, M]`.
+struct Whitened {
+    freedom: f64,
+    y: Array2<f64>,
+    e: Array2<f64>,
+}
+
+impl Whitened {
+    /// The scores of the t distribution at normal scores.
+    fn new(lh: ArrayView2<f64>, freedom: f64, scores: Array2<f64>) -> Self {
+        let t = standard_t(freedom);
+        let y = by_columns(scores, |x| t.at_scores(x));
+        let mut e = y.t().as_standard_layout().into_owned();
+        solve_columns(lh, e.as_slice_mut().expect("in row-major order"));
+        let e = e.reversed_axes();
+        Self { freedom, y, e }
+    }
+
+    fn log_density(&self, lh: ArrayView2<f64>) -> Array1<f64> {
+        let (freedom, dimension) = (self.freedom, self.y.ncols() as f64);
+        let half = 0.5 * freedom;
+        // The logarithm of Gamma(half + s) / Gamma(half).
+        let ratio = |s: f64| neg_ln_beta(half, s) + ln_gamma(s);
+        let determinant = half_neg_log_det(lh.insert_axis(Axis(0))).expect("a checked factor")[0];
+        let constant = determinant + ratio(0.5 * dimension) - dimension * ratio(0.5);
+        let rows = self.y.rows().into_iter().zip(self.e.rows());
+        let value = |(y, e): (ArrayView1<f64>, ArrayView1<f64>)| {
+            let alone: f64 = y.iter().map(|y| ln_one_and_square(*y, freedom)).sum();
+            let norm = e.iter().fold(0.0, |norm: f64, e| norm.hypot(*e));
+            let together = ln_one_and_square(norm, freedom);
+            let value = 0.5 * ((freedom + 1.0) * alone - (freedom + dimension) * together);
+            if value.is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                constant + value
+            }
+        };
+        rows.map(value).collect()
+    }
+}
+
+/// `ln(1 + y^2 / freedom)` without overflow.
+fn ln_one_and_square(y: f64, freedom: f64) -> f64 {
+    let s = y.abs() / freedom.sqrt();
+    if s < 1e8 {
+        (s * s).ln_1p()
+    } else {
+        2.0 * s.ln()
+    }
+}
+
+/// The standard t distribution.
+pub(crate) fn standard_t(freedom: f64) -> Univariate {
+    Univariate::StudentsT {
+        location: 0.0,
+        scale: 1.0,
+        freedom,
+    }
+}
+
+/// The distribution of the square by whose root normal numbers are divided to become those of Student's t.
+pub(crate) fn mixing(freedom: f64) -> Univariate {
+    Univariate::Gamma {
+        shape: 0.5 * freedom,
+        rate: 0.5 * freedom,
+    }
+}
+
+/// The normal scores of scores of the t distribution.
+pub(crate) fn to_normal_scores(y: Array2<f64>, freedom: f64) -> Array2<f64> {
+    let t = standard_t(freedom);
+    by_columns(y, |y| {
+        y.iter_mut()
+            .for_each(|y| *y = LogTails::score(t.log_tails(*y)));
+    })
+}
+
+/// Applies a function to each column, on all threads.
+pub(crate) fn by_columns(x: Array2<f64>, f: impl Fn(&mut [f64]) + Send + Sync) -> Array2<f64> {
+    let shape = (x.ncols(), x.nrows());
+    let mut turned: Vec<f64> = x.t().iter().copied().collect();
+    parallel::for_each_chunk(&mut turned, shape.1.max(1), |_, column| f(column));
+    let turned = Array2::from_shape_vec(shape, turned).expect("as many as there were");
+    turned.reversed_axes().as_standard_layout().into_owned()
+}
