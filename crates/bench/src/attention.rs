@@ -1,0 +1,332 @@
+//! One attention call: forward, and forward with the gradients of its inputs and parameters.
+//!
+//! Shapes are (B, H, T, d, dv, R): batch, heads, length, width of queries and keys, width of values, and the number
+//! of spectral points, random features, directions, or of the keys in a window.
+
+use crate::Error;
+use crate::workload::{Pass, Run, Workload};
+use bochner_attention::{
+    Bipolar, Cat, Form, IkanDirect, Mask, Performer, Primal, RbfOnly, Settings, Softmax, Variant,
+    card::Masks,
+    kernels::{self, Points},
+    mechanism::{Cotangents, PrimalTrace, PrimalWeights, SharedMechanism, Size, Streams},
+    registry,
+};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array3, Array4};
+use std::hint::black_box;
+use std::rc::Rc;
+
+pub(crate) type Shape = [usize; 6];
+
+const SMALL: Shape = [8, 8, 128, 32, 32, 64];
+const MIDDLE: Shape = [4, 8, 512, 64, 64, 64];
+const LONG: Shape = [1, 8, 2048, 64, 64, 64];
+const NARROW: Shape = [1, 8, 2048, 8, 8, 64];
+const WIDE: Shape = [1, 8, 16_384, 64, 64, 256];
+
+/// The keys that a query attends to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Visible {
+    All,
+    Past,
+    /// This many keys, the query's own the last.
+    Window(usize),
+}
+
+use Visible::{All, Past, Window};
+
+impl Visible {
+    fn mask(self) -> Mask {
+        let past = Mask::none().with_causality();
+        match self {
+            All => Mask::none(),
+            Past => past,
+            Window(keys) => past.with_window(keys - 1, 0).expect("a window with a key"),
+        }
+    }
+
+    /// The number of pairs in a sequence.
+    fn pairs(self, length: f64) -> f64 {
+        match self {
+            All => length * length,
+            Past => length * (length + 1.0) / 2.0,
+            Window(keys) => length * keys as f64,
+        }
+    }
+}
+
+/// Attention by a squared kernel at p = 1.5, with its spectral points as parameters.
+fn squared(form: Form) -> Variant {
+    IkanDirect {
+        p: 1.5,
+        form,
+        ..IkanDirect::default()
+    }
+    .into()
+}
+
+/// Attention of every kind at its shapes: every mechanism of the registry, some of them in several forms.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let (squares, linear) = (&squared(Form::Automatic), &squared(Form::LinearTime));
+    let (softmax, rbf) = (&Softmax::default().into(), &RbfOnly {}.into());
+    let (performer, bipolar) = (&Performer::default().into(), &Bipolar::default().into());
+    let sequences = [8192, 16_384, 32_768, 65_536].map(|length| [1, 8, length, 64, 64, 16]);
+    let cat = [1024, 4096, 16_384].map(|length| [4, 8, length, 64, 64, 1]);
+    let four = [SMALL, MIDDLE, LONG, NARROW];
+    let mut workloads = Vec::new();
+    let mut add = |name, variant: &Variant, visible, shapes: &[Shape]| {
+        let of = |&shape| workload(name, variant, visible, shape);
+        workloads.extend(shapes.iter().map(of));
+    };
+    add("ika-ns", squares, All, &four);
+    add("ika-ns-linear-time", linear, All, &sequences);
+    add("softmax", softmax, All, &four);
+    add("softmax", softmax, All, &sequences[..2]);
+    add("rbf-only", rbf, All, &four);
+    add("rbf-only", rbf, All, &sequences[..1]);
+    add("ika-ns-causal", squares, Past, &[MIDDLE, LONG]);
+    add("ika-ns-linear-time-causal", linear, Past, &sequences[..1]);
+    add("softmax-causal", softmax, Past, &[MIDDLE, LONG]);
+    add("softmax-window", softmax, Window(256), &[WIDE]);
+    add("performer", performer, All, &[WIDE]);
+    add(
+        "performer-causal",
+        performer,
+        Past,
+        &[[1, 8, 2048, 64, 64, 256]],
+    );
+    add("primal", &primal(32), All, &[[4, 8, 4096, 64, 64, 32]]);
+    add("bipolar", bipolar, All, &[[4, 8, 512, 64, 64, 1]]);
+    add("cat", &Cat::default().into(), All, &cat);
+    let elsewhere: Vec<_> = workloads.iter().map(|workload| workload.name).collect();
+    for variant in registry() {
+        let name = variant.name();
+        if !elsewhere.contains(&name) {
+            let of = |shape| workload(name, &variant, All, shape);
+            workloads.extend([MIDDLE, LONG].map(of));
+        }
+    }
+    workloads.push(Workload {
+        threads: Some(1),
+        ..workload("ika-ns", squares, All, LONG)
+    });
+    workloads
+}
+
+/// The workloads whose instructions are counted: smaller shapes; those with narrow heads are causal.
+pub(crate) fn counted() -> Vec<Workload> {
+    let rows = [
+        ("ika-ns", squared(Form::Pairwise)),
+        ("ika-ns-linear-time", squared(Form::LinearTime)),
+        ("softmax", Softmax::default().into()),
+    ];
+    let shapes = [
+        ([1, 2, 128, 32, 32, 16], All),
+        ([2, 2, 150, 8, 8, 24], Past),
+    ];
+    let of = |(shape, visible)| {
+        let row =
+            |(name, variant): &(&'static str, Variant)| workload(name, variant, visible, shape);
+        rows.each_ref().map(row)
+    };
+    shapes.into_iter().flat_map(of).collect()
+}
+
+/// Primal-Attention with data-dependent weights of ten rows a direction.
+fn primal(rank: usize) -> Variant {
+    Primal {
+        rank,
+        weights: PrimalWeights::Data {
+            rows: 10 * rank,
+            trace: PrimalTrace::Data,
+        },
+        ..Primal::default()
+    }
+    .into()
+}
+
+fn workload(name: &'static str, variant: &Variant, visible: Visible, shape: Shape) -> Workload {
+    let variant = sized(variant, shape[5]);
+    let [b, h, t, d, dv, r] = shape.map(|n| n as f64);
+    let [forward, backward] = operations(&variant, visible, shape).map(|head| 2.0 * b * h * head);
+    let points = match variant {
+        Variant::IkanDirect(_) => 2.0 * h * r * d,
+        _ => 0.0,
+    };
+    let bytes = 4.0 * (b * h * t * (2.0 * d + 2.0 * dv) + points);
+    let passes = vec![
+        Pass::new("fwd", forward, bytes),
+        // The output's cotangent too, and a gradient of every input.
+        Pass::new("fwd_bwd", forward + backward, 2.0 * bytes),
+    ];
+    let start = move || {
+        let call = Call::new(&variant, visible, shape)?;
+        let again = Rc::clone(&call);
+        let (forward, both) = (move || again.forward(), move || call.forward_and_backward());
+        Ok(vec![Box::new(forward) as Run, Box::new(both)])
+    };
+    Workload::new(name, shape, passes, start)
+}
+
+/// The mechanism with this many points, if it has any.
+pub(crate) fn sized(variant: &Variant, points: usize) -> Variant {
+    let sized = variant.mechanism::<f32>().with_points(points);
+    sized.unwrap_or_else(|_| variant.clone())
+}
+
+const PASS: fn() -> bochner_attention::Pass =
+    || bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
+
+/// Multiplications with additions of the products of a head, in the forward and in the backward pass.
+///
+/// A product of the pairs costs their number times the width that is summed over. The backward pass takes those of the
+/// forward pass again, except the one with the values, and two more for each: one for either operand. A mechanism that
+/// does not weigh pairs of queries and keys, and is none of those below, counts as nothing.
+fn operations(variant: &Variant, visible: Visible, shape: Shape) -> [f64; 2] {
+    let [_, _, t, d, dv, r] = shape.map(|n| n as f64);
+    let pairs = visible.pairs(t);
+    let card = variant.card();
+    match variant {
+        Variant::IkanDirect(mechanism) => {
+            let features = t * 4.0 * r * d;
+            let [forward, backward] = if in_linear_time(mechanism, visible, shape) {
+                let outer = 2.0 * t * r * (2.0 * r + 1.0) * (dv + 1.0);
+                [outer, 2.0 * outer]
+            } else {
+                [pairs * (2.0 * r + dv), pairs * (6.0 * r + 2.0 * dv)]
+            };
+            [forward + features, backward + 2.0 * features]
+        }
+        Variant::Performer(_) => {
+            let (features, sums) = (2.0 * t * r * d, t * r * dv);
+            [features + 2.0 * sums, 2.0 * features + 4.0 * sums]
+        }
+        Variant::Primal(_) => {
+            let forward = 2.0 * t * d * r + 2.0 * t * r * dv + 20.0 * r * d * r;
+            [forward, 2.0 * forward]
+        }
+        _ if card.masks == Masks::Any && card.points.is_none() => {
+            [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
+        }
+        _ => [0.0; 2],
+    }
+}
+
+fn in_linear_time(mechanism: &IkanDirect, visible: Visible, [_, _, t, _, dv, r]: Shape) -> bool {
+    let points = Array3::<f32>::zeros((1, r, 1));
+    let points = Points::shared_nonstationary(points.view(), points.view());
+    let settings = Settings {
+        form: mechanism.form,
+        ..kernels::squared(points, mechanism.floor, &visible.mask())
+    };
+    let form = settings.form_for(t, t, [1, dv]);
+    form.is_ok_and(|form| form == Form::LinearTime)
+}
+
+/// A mechanism at its initial values, and sequences distributed as the peers'.
+struct Call {
+    q: Array4<f32>,
+    k: Array4<f32>,
+    v: Array4<f32>,
+    mask: Mask,
+    mechanism: SharedMechanism,
+    parameters: Vec<f32>,
+}
+
+impl Call {
+    fn new(variant: &Variant, visible: Visible, shape: Shape) -> Result<Rc<Self>, Error> {
+        let [batch, heads, time, width, value_width, _] = shape;
+        let size = Size { heads, width };
+        let mut stream = Seed::new(1).stream("initial values");
+        let parameters = variant.mechanism::<f32>().initial(size, &mut stream)?;
+        let mut stream = Seed::new(1).stream("inputs");
+        let mut normal = |width| {
+            let shape = (batch, heads, time, width);
+            Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+        };
+        Ok(Rc::new(Self {
+            q: normal(width),
+            k: normal(width),
+            v: normal(value_width),
+            mask: visible.mask(),
+            mechanism: variant.at_step(0, size),
+            parameters,
+        }))
+    }
+
+    fn streams(&self) -> Streams<'_, f32> {
+        let card = self.mechanism.get::<f32>().card();
+        let all = [self.q.view(), self.k.view(), self.v.view()];
+        Streams::asked_by(&card, all, &self.mask)
+    }
+
+    fn forward(&self) -> Result<(), Error> {
+        let mechanism = self.mechanism.get::<f32>();
+        black_box(mechanism.forward(&self.streams(), &self.parameters, &PASS())?);
+        Ok(())
+    }
+
+    fn forward_and_backward(&self) -> Result<(), Error> {
+        let (mechanism, streams, pass) = (self.mechanism.get::<f32>(), self.streams(), &PASS());
+        let forward = mechanism.forward(&streams, &self.parameters, pass)?;
+        // The values stand for a cotangent.
+        let cotangents = Cotangents {
+            output: self.v.view(),
+            penalty: forward.penalty.view(),
+        };
+        black_box(mechanism.backward(&streams, &self.parameters, pass, &forward, cotangents)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::operations::count;
+
+    /// A mechanism that is new in the registry is measured without a line here, and runs.
+    #[test]
+    fn every_mechanism_of_the_registry_is_measured() {
+        let all = workloads();
+        for variant in registry() {
+            let name = variant.name();
+            let measured = all.iter().any(|workload| workload.name == name);
+            assert!(measured, "{name} has no workload");
+            let tiny = workload(name, &variant, All, [1, 2, 16, 8, 8, 4]);
+            for mut run in (tiny.start)().unwrap() {
+                run().unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        }
+    }
+
+    /// The formulas leave out what is done once a row, a pair or a feature, and nothing else.
+    #[test]
+    fn what_is_counted_is_what_the_formulas_say() {
+        let (pairwise, long) = ([1, 1, 256, 64, 64, 64], [1, 1, 1024, 64, 64, 32]);
+        let performer = Performer {
+            form: Form::LinearTime,
+            ..Performer::default()
+        };
+        for (variant, shape) in [
+            (squared(Form::Pairwise), pairwise),
+            (squared(Form::LinearTime), pairwise),
+            (Softmax::default().into(), pairwise),
+            (RbfOnly {}.into(), pairwise),
+            ("linear".parse().unwrap(), pairwise),
+            (performer.into(), long),
+            (primal(32), long),
+            (Bipolar::default().into(), long),
+        ] {
+            let workload = workload("", &variant, All, shape);
+            let runs = (workload.start)().unwrap();
+            for (mut run, pass) in runs.into_iter().zip(&workload.passes) {
+                let (done, counted) = count(&mut run);
+                done.unwrap();
+                let ratio = 2.0 * counted.multiply_adds as f64 / pass.operations;
+                let name = variant.name();
+                assert!((0.98..1.2).contains(&ratio), "{name}: {ratio}");
+            }
+        }
+    }
+}
