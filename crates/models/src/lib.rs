@@ -81,6 +81,10 @@ mod steps;
 pub mod training;
 pub mod translator;
 
+/// The number of the arithmetic: raised when models, or the engine below them, compute other results on purpose. Runs
+/// that were made with another number are not continued.
+pub const RESULTS: u32 = 1;
+
 pub use bochner_nn::prelude;
 pub use dfdx;
 pub use error::Error;

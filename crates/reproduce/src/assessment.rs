@@ -1,7 +1,7 @@
 //! Suites that are measured in one go, without units of training.
 
-use crate::report::Document;
 use crate::{Config, Error, Store};
+use bochner_report::document::Document;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,9 +1,12 @@
 //! What is to be reproduced, and how.
 
-use crate::suite::Card;
+use crate::suite::Suite;
 use crate::suites::{Entry, SUITES};
-use crate::{Error, Scale, Shard};
+use crate::{Error, Shard};
 use bochner_datasets::Policy;
+use bochner_report::Scale;
+use bochner_report::plan::{Choices, Frame, OnRequest, Plan};
+use bochner_report::suite::Card;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,9 +36,6 @@ pub struct Config {
     pub threads: usize,
     /// The part of the units that is run.
     pub shard: Shard,
-    /// What is cut, by the name that a table gives it; tables that have none of this name, and all if
-    /// it is absent, decide by a measurement.
-    pub cut: Option<String>,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
     /// Time between two checkpoints of a unit.
@@ -58,7 +58,6 @@ impl Default for Config {
             jobs: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             shard: Shard::WHOLE,
-            cut: None,
             epochs: None,
             checkpoint_every: Duration::from_secs(10),
             code_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -96,13 +95,12 @@ impl Config {
     fn of_tables_alone(&self) -> Option<(&'static str, String)> {
         let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
         let models = (!self.models.is_empty()).then(|| ("--model", self.models.join(", ")));
-        let cut = self.cut.clone().map(|cut| ("--cut", cut));
         let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
         let data = self.data.as_ref();
         let data = data.map(|data| ("--data", data.display().to_string()));
         let whole = self.shard == Shard::WHOLE;
         let shard = (!whole).then(|| ("--shard", self.shard.to_string()));
-        sets.or(models).or(cut).or(epochs).or(data).or(shard)
+        sets.or(models).or(epochs).or(data).or(shard)
     }
 
     /// Refuses what cannot be run.
@@ -113,9 +111,8 @@ impl Config {
             ..self.clone()
         };
         let suites = anything.selected()?.into_iter();
-        let cards: Vec<&Card> = suites
-            .filter_map(|suite| Some(suite.trained()?.card()))
-            .collect();
+        let asked: Vec<&dyn Suite> = suites.filter_map(Entry::trained).collect();
+        let cards: Vec<&Card> = asked.iter().map(|suite| suite.card()).collect();
         if cards.is_empty() {
             return match self.of_tables_alone() {
                 Some((option, given)) => {
@@ -137,11 +134,40 @@ impl Config {
         };
         let sets = names(&|card| card.sets.iter().map(|set| set.name).collect());
         let models = names(&|card| card.models.iter().map(|model| model.name).collect());
-        let cuts = names(&|card| card.cuts.iter().map(|cut| cut.name).collect());
         check_names("--set", &self.sets, sets)?;
+        self.check_scale(&asked)?;
         check_names("--model", &self.models, models)?;
-        check_names("--cut", self.cut.as_slice(), cuts)?;
         self.check_numbers()
+    }
+
+    /// Refuses a set that no suite runs at the scale, and names the scales that run it.
+    fn check_scale(&self, suites: &[&dyn Suite]) -> Result<(), Error> {
+        for name in &self.sets {
+            let runs = |scale: Scale| {
+                suites.iter().any(|suite| {
+                    let sets = suite.card().asked(scale, std::slice::from_ref(name));
+                    let frame = Frame {
+                        scale,
+                        epochs: None,
+                        on_request: OnRequest::LeftOut,
+                    };
+                    !Plan::new(*suite, &sets, frame, Choices::None)
+                        .arms
+                        .is_empty()
+                })
+            };
+            if !runs(self.scale) {
+                let scales = [Scale::Smoke, Scale::Desk, Scale::Paper].into_iter();
+                let scales: Vec<&str> = scales.filter(|s| runs(*s)).map(Scale::name).collect();
+                let expected = format!(
+                    "a set that scale {} runs; {name} is run with --scale {}",
+                    self.scale,
+                    scales.join(" or --scale ")
+                );
+                return Err(refused("--set", name, &expected));
+            }
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -168,7 +194,12 @@ fn check_names(
     known.dedup();
     let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_known(name)) {
-        Some(name) => Err(refused(option, name, &known.join(", "))),
+        // Names of models hold commas.
+        Some(name) => Err(refused(
+            option,
+            name,
+            &format!("one of: {}", known.join("; ")),
+        )),
         None => Ok(()),
     }
 }
@@ -185,7 +216,7 @@ fn refused(option: &'static str, given: &str, expected: &str) -> Error {
 mod tests {
     use super::*;
     use crate::suite::Suite;
-    use crate::suites::{CLASSIFICATION, FIGURE_4, REGRESSION, TRANSLATION};
+    use crate::suites::{CLASSIFICATION, REGRESSION, TRANSLATION};
 
     #[test]
     fn what_cannot_be_run_is_refused_with_the_option_named() {
@@ -219,11 +250,6 @@ mod tests {
                 ..Config::default()
             },
             Config {
-                suites: vec!["regression".into()],
-                cut: Some("seeds".into()),
-                ..Config::default()
-            },
-            Config {
                 jobs: 0,
                 ..Config::default()
             },
@@ -233,7 +259,7 @@ mod tests {
             },
         ];
         for (config, option) in bad.iter().zip([
-            "SUITE", "--set", "--set", "--set", "--model", "--model", "--cut", "--jobs", "--epochs",
+            "SUITE", "--set", "--set", "--set", "--model", "--model", "--jobs", "--epochs",
         ]) {
             let error = config.check().unwrap_err();
             assert!(matches!(error, Error::InvalidOption { option: o, .. } if o == option));
@@ -295,6 +321,7 @@ mod tests {
     fn a_set_is_asked_for_by_its_name_in_any_case_and_not_by_its_title() {
         let config = |name: &str| Config {
             sets: vec![name.into()],
+            scale: Scale::Paper,
             ..Config::default()
         };
         let suites: [(&dyn Suite, &str, &str); 5] = [
@@ -320,14 +347,27 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_one_of_a_suite() {
-        let cut = |name: &str| Config {
-            cut: Some(name.into()),
-            ..Config::default()
-        };
-        assert!(cut("points").check().is_ok() && cut("everything").check().is_err());
-        // In any case; what passes the check is found.
-        assert!(cut("Folds").check().is_ok());
-        assert_eq!(FIGURE_4.card().cut("Folds"), Some(1));
+    fn a_set_that_a_scale_does_not_run_is_refused_with_the_scales_that_do() {
+        for (suite, set, scales) in [
+            (
+                "classification",
+                "mr",
+                "mr is run with --scale desk or --scale paper",
+            ),
+            ("translation", "iwslt14-full", "is run with --scale paper"),
+            (
+                "figure4",
+                "housing",
+                "is run with --scale desk or --scale paper",
+            ),
+        ] {
+            let config = Config {
+                suites: vec![suite.into()],
+                sets: vec![set.into()],
+                ..Config::default()
+            };
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.ends_with(scales), "{error}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use bochner_nn::Integrity;
 use std::borrow::Cow;
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -22,7 +21,7 @@ pub enum Error {
     },
     /// A result file is not what was written there.
     #[error(
-        "the result file {} is damaged ({reason}); move it away and its unit is run again",
+        "the file {} is damaged ({reason}); move it away and its unit is run again",
         path.display()
     )]
     CorruptResult {
@@ -43,19 +42,15 @@ pub enum Error {
         /// The unit that the file's content names.
         found: String,
     },
-    /// A line of a file to import is no row of a finished unit, or not what a unit with a row has left.
+    /// An archive holds no rows of a suite of training runs.
     #[error(
-        "cannot import line {line} of {}: {reason}; name a directory with the `rows.jsonl` of a suite of \
-         training runs, and with the `artefacts.jsonl` that was written beside it or none",
+        "{} holds no rows of a suite of training runs, so that no page can be written from them; name a directory such as \
+         docs/results/table4-paper",
         path.display()
     )]
-    Import {
-        /// The file.
+    NoSuite {
+        /// The directory.
         path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
     },
     /// Another run holds the output directory.
     #[error(
@@ -67,25 +62,9 @@ pub enum Error {
         /// The output directory.
         path: PathBuf,
     },
-    /// A claim of a suite names a model or a set that no arm of the suite has.
-    #[error(
-        "claim {claim} of the suite {suite} names {unknown}, which no arm has at scale paper; correct the name in the \
-         claim at {}, line {}, or add the arm. The arms have: {known}",
-        place.file(),
-        place.line()
-    )]
-    UnknownInClaim {
-        /// The suite.
-        suite: &'static str,
-        /// The claim.
-        claim: &'static str,
-        /// The line that makes the claim.
-        place: &'static Location<'static>,
-        /// The name.
-        unknown: &'static str,
-        /// The names that there are.
-        known: String,
-    },
+    /// Rows could not be read, or a claim names what its suite does not have.
+    #[error(transparent)]
+    Report(#[from] bochner_report::Error),
     /// A data set is there and wrong.
     #[error(transparent)]
     Data(#[from] bochner_datasets::Error),
@@ -99,8 +78,9 @@ pub enum Error {
     },
     /// A model could not be saved or restored.
     #[error(
-        "cannot keep the checkpoint {}: {message}; on a full disk free some space, or copy the directory elsewhere and \
-         name it with --out: finished units are kept",
+        "cannot save or resume the checkpoint {}: {message}; on a full disk free some space, or copy the directory \
+         elsewhere and name it with --out: finished units are kept. If the file is damaged, delete it with the `.json` \
+         beside it, and its unit starts again",
         path.display()
     )]
     Checkpoint {

@@ -1,22 +1,20 @@
-//! The tables and figures of the paper, run again: *paper, ours, difference, verdict*.
+//! Runs the tables and figures of the paper again.
 //!
-//! A reproduction is worth what its bookkeeping is worth, so most of this crate is bookkeeping.
+//! This crate trains and measures, and writes one row a run. [`bochner_report`] reads rows, judges claims and writes pages.
 //!
-//! * **A unit of work** ([`Unit`]) is one model trained once on one split of one data set. It
-//!   holds everything that decides its result; its name ends with a fingerprint of all of it, so
-//!   that a result made with other settings is neither taken for it nor overwritten.
-//! * **Nothing is lost.** A finished unit is one JSON line in a file of its own ([`Store`]),
-//!   written whole or not at all, and never run twice. A running unit saves how far it is
-//!   ([`runner`]). Whatever stops a run, an interrupt, a full disk or a power cut, the next one
-//!   goes on and ends with the same bits. Parts of a list run anywhere ([`Shard`]) and are merged
-//!   by copying files.
-//! * **Two numbers, always.** The R-number is the best test error over all epochs: what the paper
-//!   publishes, and optimistic, since the test part chooses the epoch. The V-number is the test
-//!   error in the epoch that a separate validation part chooses. Published numbers are compared
-//!   with R-numbers only, claims rest on V-numbers only.
-//! * **Criteria first.** What counts as reproduced is written down as data ([`Claim`]) before anything
-//!   is run and judged by one function ([`claim::judge`]), and a claim that fails is reported with the
-//!   same prominence as one that holds.
+//! * **A unit of work** ([`Unit`](bochner_report::Unit)) is one model trained once on one split of one data set. Its
+//!   description is whole: the suite and its version, the set and the pins of its files, all settings, the split, the seed,
+//!   and the number of the arithmetic below. Its name ends with a fingerprint of all of it, so that a result of another
+//!   description is neither taken for it nor overwritten.
+//! * **Nothing is lost.** A finished unit is one JSON line in a file of its own ([`Store`]), written whole or not at all,
+//!   and never run twice. A running unit saves how far it is ([`runner`]). An interrupt, a full disk or a power cut stops a
+//!   run; the next one goes on, whatever the commit, and ends with the same bits. Parts of a list run anywhere ([`Shard`])
+//!   and are merged by copying files.
+//! * **Two numbers, always.** The R-number is the best test error over all epochs. It is what the paper publishes, and
+//!   optimistic, since the test part chooses the epoch. The V-number is the test error in the epoch that a separate
+//!   validation part chooses. V-numbers alone decide.
+//! * **Claims first.** A [claim](bochner_report::claim::Claim) names its null, side and margin before anything is run.
+//! * **Scales are fixed** in the file of a suite.
 //!
 //! A suite of training runs is one file ([`Suite`]): a card of names and numbers, its arms, how its data are
 //! loaded and its units started, its claims, its checks and the sections of its report. Planning, choosing by
@@ -79,70 +77,50 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`suite`] | what a suite declares: [`Suite`], [`suite::Card`] |
+//! | [`suite`] | the half of a suite that runs: [`Suite`], [`Source`](suite::Source) |
 //! | [`suites`] | the suites, one file each |
-//! | [`plan`] | arms, and the order of their units |
-//! | [`claim`] | claims as data, and the function that judges them |
-//! | [`check`] | what the machinery must show at scale `smoke` |
-//! | [`sections`] | the parts of reports |
 //! | [`trial`] | one unit while it runs: [`Trial`], and the models that suites train |
 //! | [`runner`] | several units at a time, interrupts, checkpoints |
-//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Shard`] |
-//! | [`store`] | [`Store`], the rows and the artefacts |
-//! | [`statistics`] | paired differences, standard errors, verdicts |
-//! | [`report`] | documents, charts and pictures as Markdown and HTML |
+//! | [`store`] | [`Store`], the results of finished units on disk |
 //! | [`study`] | suites that train nothing: [`Study`](study::Study), findings and what they may be |
 //! | [`propositions`], [`complexity`] | suites that are measured in one go |
+//! | [`mechanisms`] | attention mechanisms by the names of tables |
 //! | [`Error`] | what can go wrong |
 
 #![allow(clippy::print_stderr)]
 
-mod account;
 mod assessment;
-pub mod check;
-pub mod claim;
+pub(crate) mod checks;
 pub mod complexity;
 mod config;
+mod energy;
 mod error;
+#[cfg(test)]
+mod fixtures;
 pub mod mechanisms;
-pub mod plan;
 mod progress;
-mod projection;
 pub mod propositions;
 mod released;
-pub mod report;
 mod reproduction;
-mod results;
 mod run;
 pub mod runner;
-pub mod sections;
-mod settings;
-mod skipped;
-pub mod statistics;
+mod shard;
 pub mod store;
 pub mod study;
 pub mod suite;
 pub mod suites;
 pub mod trial;
-pub mod unit;
+mod versions;
 
-pub use account::Account;
 pub use assessment::Assessment;
-pub use bochner_attention::Preset;
-pub use bochner_datasets::Protocol;
-pub use check::{Check, Mark};
-pub use claim::{Claim, Judged};
 pub use config::Config;
 pub use error::Error;
-pub use reproduction::{Reproduction, reproduce};
-pub use results::{Number, Results};
+pub use reproduction::{Reproduction, report, reproduce};
 pub use run::SuiteRun;
-pub use settings::Settings;
-pub use skipped::{Remedy, Skipped};
+pub use shard::Shard;
 pub use store::Store;
 pub use suite::Suite;
 pub use trial::Trial;
-pub use unit::{Scale, Shard, Unit};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

@@ -3,9 +3,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_datasets::Policy;
+use bochner_report::Scale;
 use bochner_reproduce::suites::{Entry, SUITES};
-use bochner_reproduce::{Config, Error, Scale, Shard};
-use clap::Parser;
+use bochner_reproduce::{Config, Error, Shard};
+use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,8 +20,14 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the experiments of the paper and reports paper, ours, difference and verdict.
 #[derive(Parser)]
-#[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
+#[command(
+    name = "cargo xtask reproduce",
+    bin_name = "cargo xtask reproduce",
+    args_conflicts_with_subcommands = true
+)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Task>,
     #[arg(value_name = "SUITE", help = suites())]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
@@ -32,9 +39,8 @@ struct Arguments {
     /// Where results are kept; finished units found there are not run again
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Take over the rows.jsonl of this directory, such as docs/results/table4-paper, so that its units
-    /// are finished, with the artefacts.jsonl beside it where there is one, which pictures are drawn from; may be given
-    /// several times
+    /// Take over the rows.jsonl of this directory, with the artefacts.jsonl beside it, so that its units are finished; rows
+    /// that are described otherwise than units are today are left out; may be given several times
     #[arg(long, value_name = "DIR")]
     import: Vec<PathBuf>,
     /// Units that run at a time
@@ -55,15 +61,28 @@ struct Arguments {
     /// Never download anything
     #[arg(long)]
     offline: bool,
-    /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
-    #[arg(long, value_name = "NAME", long_help = cuts())]
-    cut: Option<String>,
     /// Train for another number of epochs than the scale's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     epochs: Option<usize>,
     /// Seconds between two checkpoints of a running unit
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_every: f64,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Judge the rows of an archive by the rules of today and write its page; nothing is run
+    Report {
+        /// The archive: a directory with a rows.jsonl, such as docs/results/table4-paper, in which report.md and its
+        /// pictures are written
+        directory: PathBuf,
+        /// Another archive whose rows the page shows as well; may be given several times
+        #[arg(long, value_name = "DIR")]
+        with: Vec<PathBuf>,
+        /// Write report.html, too
+        #[arg(long)]
+        html: bool,
+    },
 }
 
 /// What the command line says about suites.
@@ -83,21 +102,6 @@ fn sets() -> String {
     )
 }
 
-/// The cuts of all suites, for the help.
-fn cuts() -> String {
-    let mut text = "What is given up at scale desk [default: measured, so that it takes at most 3 hours]\n\nnone: nothing"
-        .to_owned();
-    for card in SUITES
-        .into_iter()
-        .filter_map(|entry| Some(entry.trained()?.card()))
-    {
-        for cut in &card.cuts[1..] {
-            text += &format!("; {} ({}): {}", cut.name, card.name, cut.what);
-        }
-    }
-    text
-}
-
 fn main() -> ExitCode {
     run(Arguments::parse()).unwrap_or_else(|error| {
         eprintln!("error: {error}");
@@ -106,6 +110,15 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if let Some(Task::Report {
+        directory,
+        with,
+        html,
+    }) = arguments.command
+    {
+        print!("{}", bochner_reproduce::report(&directory, &with, html)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let config = config(arguments)?;
     // A training step asks for the memory that the last one gave back.
     bochner_numerics::memory::keep_freed_memory();
@@ -140,7 +153,6 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
         jobs: arguments.jobs,
         threads: arguments.threads.unwrap_or(defaults.threads),
         shard: arguments.shard,
-        cut: arguments.cut,
         epochs: arguments.epochs,
         checkpoint_every: Duration::try_from_secs_f64(every).map_err(|_| Error::InvalidOption {
             option: "--checkpoint-every",

@@ -1,11 +1,12 @@
 //! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, IKAN-direct in linear
 //! time, and those that tables have on request.
 
-use crate::Preset;
 use bochner_attention::{
-    Copula, Form, IkanDirect, Mikan, Performer, Posterior, Primal, Softmax, Variant, find,
+    Copula, Form, IkanDirect, Mikan, Performer, Posterior, Preset as Equations, Primal, Softmax,
+    Variant, find,
     mechanism::{DirectInit, PrimalTrace, PrimalWeights},
 };
+use bochner_report::Preset;
 
 /// Softmax attention.
 pub const TRANSFORMER: &str = "Transformer";
@@ -23,9 +24,9 @@ pub const PRIMAL_PARAMETERS: &str = "Primal (parameters)";
 /// # Panics
 /// If no mechanism has the name. Falling back to another mechanism would report results under the wrong name.
 pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> Variant {
-    let start = match preset {
-        Preset::Paper => DirectInit::NearSoftmax,
-        Preset::Released => DirectInit::KaimingUniform,
+    let (preset, start) = match preset {
+        Preset::Paper => (Equations::Paper, DirectInit::NearSoftmax),
+        Preset::Released => (Equations::Released, DirectInit::KaimingUniform),
     };
     let implicit = |mikan: Mikan| {
         let p = p.unwrap_or(mikan.p);

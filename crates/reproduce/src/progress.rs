@@ -1,7 +1,9 @@
 //! What a running experiment shows: bars on a terminal, plain lines elsewhere.
 
-use crate::store::{History, Row};
-use crate::{Error, Unit};
+use crate::Error;
+use crate::store::History;
+use bochner_report::Unit;
+use bochner_report::row::Row;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};

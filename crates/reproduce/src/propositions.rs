@@ -10,8 +10,8 @@ mod proposition_3_random_features;
 mod proposition_4_uniform_bound;
 mod proposition_5_vanishing_p;
 
-use crate::Scale;
 use crate::study::{SEED, Study};
+use bochner_report::Scale;
 use serde::Serialize;
 
 /// How much is tried.

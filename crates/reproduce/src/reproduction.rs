@@ -2,8 +2,11 @@
 
 use crate::assessment::Assessment;
 use crate::run::{SuiteRun, run_suite};
-use crate::suites::Entry;
-use crate::{Config, Error, Store};
+use crate::suites::{Entry, SUITES};
+use crate::{Config, Error, Store, store};
+use bochner_report::archive::Archive;
+use bochner_report::page;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// What a reproduction has done.
@@ -55,6 +58,39 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
     Ok(done)
 }
 
+/// Judges the rows of an archive, and of others beside it, by the rules of today. Writes its page, `report.md`, with its
+/// pictures into its directory. Returns the verdicts in words.
+///
+/// # Errors
+/// [`Error::Report`] for a line that is no row. [`Error::NoSuite`] if the rows are of no suite of training runs. [`Error::Io`].
+pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, Error> {
+    let mut archive = Archive::read(directory)?;
+    for other in with {
+        archive.extend(Archive::read(other)?);
+    }
+    let first = archive.rows.first().map(|row| &row.unit);
+    let suite = first.and_then(|unit| {
+        let trained = SUITES.into_iter().filter_map(Entry::trained);
+        let mut named = trained.filter(|suite| suite.card().name == unit.suite);
+        Some((named.next()?, unit.scale))
+    });
+    let Some((suite, scale)) = suite else {
+        return Err(Error::NoSuite {
+            path: directory.to_owned(),
+        });
+    };
+    let page = page::of_archive(suite, scale, &archive);
+    let markdown = ("report.md".to_owned(), page.to_markdown());
+    let html = html.then(|| ("report.html".to_owned(), page.document.to_html()));
+    let files = page.document.files().chain([markdown]).chain(html);
+    for (name, text) in files {
+        store::write_file(&directory.join(name), text.as_bytes())?;
+    }
+    let claims = page.claims.iter();
+    let said = claims.map(|claim| format!("{}: {}: {}\n", claim.name, claim.text, claim.verdict));
+    Ok(said.collect())
+}
+
 impl Reproduction {
     /// Whether everything that was asked for ran and nothing that was checked failed.
     ///
@@ -103,7 +139,7 @@ impl Reproduction {
 mod tests {
     use super::*;
     use crate::runner::Outcome;
-    use crate::{Remedy, Skipped};
+    use bochner_report::skipped::{Remedy, Skipped};
 
     fn table(suite: &'static str, units: usize) -> SuiteRun {
         let skipped = Skipped {

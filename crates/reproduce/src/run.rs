@@ -1,16 +1,21 @@
 //! A run of a suite that is made of training runs: load, decide, train, judge, report.
 
 use crate::assessment::keep;
-use crate::claim::{check_names, judge};
-use crate::plan::{Choices, Frame, OnRequest, Plan, Role};
 use crate::runner::{self, Options, Outcome, Units};
-use crate::store::Row;
-use crate::suite::{Card, Model, Set, Source, Suite};
-use crate::{
-    Account, Check, Config, Error, Judged, Mark, Remedy, Results, Scale, Skipped, Store, Trial,
-    Unit, projection, trial,
-};
+use crate::suite::{Source, Suite};
+use crate::versions::stamp;
+use crate::{Config, Error, Store, Trial, trial};
 use bochner_datasets::DataStore;
+use bochner_report::check::{Check, Mark};
+use bochner_report::claim::check_names;
+use bochner_report::judge::Judged;
+use bochner_report::judge::judge;
+use bochner_report::plan::{Choices, Frame, OnRequest, Plan, Role};
+use bochner_report::row::Artefacts;
+use bochner_report::row::Row;
+use bochner_report::skipped::{Remedy, Skipped};
+use bochner_report::suite::{Card, Model, Set};
+use bochner_report::{Account, Results, Scale, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -74,12 +79,7 @@ pub(crate) fn run_suite(
         Some(directory) => files.with_directory(directory)?,
         None => files,
     };
-    let load = |cut| load(suite, config, &files, cut);
-    let cut = projection::decide(config, store, suite.card(), |cut| {
-        let loaded = load(cut)?;
-        Ok((loaded.plan(Choices::Dearest), loaded))
-    })?;
-    let loaded = load(cut)?;
+    let loaded = load(suite, config, &files)?;
     let outcome = train(config, store, interrupt, &loaded)?;
     conclude(config, store, &files, &loaded, outcome)
 }
@@ -108,12 +108,7 @@ fn refuse(suite: &dyn Suite, config: &Config) -> Result<(), Error> {
 
 /// Loads the sets that are asked for. Those that cannot be had, or whose files are wrong, are left out, so that one
 /// bad file does not keep the others from running.
-fn load(
-    suite: &'static dyn Suite,
-    config: &Config,
-    files: &DataStore,
-    cut: usize,
-) -> Result<Loaded, Error> {
+fn load(suite: &'static dyn Suite, config: &Config, files: &DataStore) -> Result<Loaded, Error> {
     let mut loaded = Loaded {
         suite,
         sources: BTreeMap::new(),
@@ -122,7 +117,6 @@ fn load(
         asked: Vec::new(),
         frame: Frame {
             scale: config.scale,
-            cut,
             epochs: config.epochs,
             on_request: match requested(config, suite.card()).next() {
                 Some(_) => OnRequest::Included,
@@ -162,6 +156,7 @@ impl Loaded {
     /// The arms under these choices. A set that was not asked for keeps only the arms that choose shared settings.
     fn plan(&self, choices: Choices<'_>) -> Plan {
         let mut plan = Plan::new(self.suite, &self.sets, self.frame, choices);
+        stamp(self.suite.card(), &mut plan);
         plan.arms
             .retain(|arm| arm.role == Role::Common || self.is_asked(arm.set));
         plan
@@ -223,8 +218,16 @@ fn train(
         if choosing.is_empty() {
             return Ok(outcome);
         }
-        results.collect(&choosing, store)?;
+        collect(&mut results, &choosing, store)?;
     }
+}
+
+/// Adds the rows of those of the units that are finished.
+fn collect(results: &mut Results, units: &[Unit], store: &Store) -> Result<(), Error> {
+    for unit in units {
+        results.extend(store.row(unit)?);
+    }
+    Ok(())
 }
 
 fn conclude(
@@ -242,11 +245,16 @@ fn conclude(
         is_shown || !card.is_on_request(arm.model)
     });
     results.note_failed(outcome.failed.iter().map(|(unit, _)| unit));
-    let claims = judge(card, suite.claims(), &shown, &results);
-    let mut notes = notes(config, card, loaded.frame.cut, &outcome);
-    notes.extend(without_artefacts(store, &shown, &results));
-    // A picture that cannot be read is left out; the numbers do not depend on it.
-    let artefacts = |unit: &Unit| store.artefacts(unit).ok().flatten();
+    let claims = judge(card, &suite.claims(), &shown, &results);
+    let mut notes = notes(config, card, &outcome);
+    notes.extend(of_other_descriptions(
+        store,
+        card,
+        &[&shown, &loaded.plan(Choices::Dearest)],
+    )?);
+    let kept = artefacts(store, &shown, &results)?;
+    notes.extend(without_artefacts(&shown, &results, &kept));
+    let artefacts = |unit: &Unit| kept.get(&unit.id()).cloned();
     let mut account = Account {
         card,
         plan: &shown,
@@ -254,6 +262,7 @@ fn conclude(
         claims: &claims,
         checks: &[],
         skipped: &loaded.skipped,
+        earlier: None,
         notes: &notes,
         artefacts: &artefacts,
     };
@@ -290,19 +299,64 @@ fn conclude(
     })
 }
 
-/// How many of the finished units have no artefacts that can be read, for which pictures lack them.
-fn without_artefacts(store: &Store, plan: &Plan, results: &Results) -> Option<String> {
+/// The artefacts of the finished units, by their ids.
+fn artefacts(
+    store: &Store,
+    plan: &Plan,
+    results: &Results,
+) -> Result<BTreeMap<String, Artefacts>, Error> {
+    let units = plan.reported().into_iter().chain(plan.repeats.clone());
+    let mut kept = BTreeMap::new();
+    for unit in units.filter(|unit| results.row(unit).is_some()) {
+        let found = store.artefacts(&unit)?;
+        kept.extend(found.map(|found| (unit.id(), found)));
+    }
+    Ok(kept)
+}
+
+/// How many of the finished units have no artefacts, for which pictures lack them.
+fn without_artefacts(
+    plan: &Plan,
+    results: &Results,
+    kept: &BTreeMap<String, Artefacts>,
+) -> Option<String> {
     let units = plan.reported();
     let finished = units.iter().filter(|unit| results.row(unit).is_some());
     let lacking = finished
         .clone()
-        .filter(|unit| !matches!(store.artefacts(unit), Ok(Some(_))));
+        .filter(|unit| !kept.contains_key(&unit.id()));
     let (lacking, finished) = (lacking.count(), finished.count());
     (lacking > 0).then(|| {
         format!(
-            "**{lacking} of {finished} finished units have no artefacts that can be read** (rows imported without an \
-             `artefacts.jsonl` have none): pictures, and tables of what heads have learnt, are without them."
+            "**{lacking} of {finished} finished units have no artefacts** (rows imported without an `artefacts.jsonl` have \
+             none): pictures, and tables of what heads have learnt, are without them."
         )
+    })
+}
+
+/// Says how many kept results have the names of planned units and another description: settings, versions or data.
+fn of_other_descriptions(
+    store: &Store,
+    card: &Card,
+    plans: &[&Plan],
+) -> Result<Option<String>, Error> {
+    let units = plans
+        .iter()
+        .flat_map(|plan| [plan.choosing(), plan.units()].concat());
+    let units: Vec<Unit> = units.collect();
+    let names: BTreeSet<String> = units.iter().map(Unit::name).collect();
+    let ids: BTreeSet<String> = units.iter().map(Unit::id).collect();
+    let kept = store.ids(card.name)?.into_iter();
+    let others = kept.filter(|id| {
+        let name = id.rsplit_once('.').map_or("", |(name, _)| name);
+        names.contains(name) && !ids.contains(id)
+    });
+    Ok(match others.count() {
+        0 => None,
+        n => Some(format!(
+            "**{n} kept results are described otherwise** than the units of the same names are today, by their settings, \
+             versions or data: they are left out, and these units are new."
+        )),
     })
 }
 
@@ -317,30 +371,33 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
     let all: Vec<&Set> = suite.card().sets.iter().collect();
     let mut results = loaded.results();
     loop {
-        let plan = Plan::new(suite, &all, frame, Choices::Of(&results));
+        let mut plan = Plan::new(suite, &all, frame, Choices::Of(&results));
+        stamp(suite.card(), &mut plan);
         let before = results.len();
-        results.collect(&[plan.choosing(), plan.units()].concat(), store)?;
+        collect(
+            &mut results,
+            &[plan.choosing(), plan.units()].concat(),
+            store,
+        )?;
         if results.len() == before {
             let there = plan.compared().filter(|arm| !results.of(*arm).is_empty());
             let there: Vec<&str> = there.map(|arm| arm.set).collect();
             let mut sets = loaded.sets.clone();
             sets.retain(|set| loaded.is_asked(set.title));
             sets.extend(all.iter().filter(|set| there.contains(&set.title)));
-            let shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
+            let mut shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
+            stamp(suite.card(), &mut shown);
             // Units are run again of the first of the sets that are asked for, which need not be the first that are shown.
             let asked = loaded.plan(Choices::Of(&results));
-            results.collect(&asked.repeats, store)?;
+            collect(&mut results, &asked.repeats, store)?;
             return Ok((shown, results));
         }
     }
 }
 
 /// What the reader must know besides the numbers.
-fn notes(config: &Config, card: &Card, cut: usize, outcome: &Outcome) -> Vec<String> {
+fn notes(config: &Config, card: &Card, outcome: &Outcome) -> Vec<String> {
     let mut notes = Vec::new();
-    if config.scale == Scale::Desk && cut > 0 {
-        notes.push(format!("To save time, {}.", card.cuts[cut].what));
-    }
     if let Some(epochs) = config.epochs {
         notes.push(format!(
             "**Training was set to {epochs} epochs**, which is not the protocol of this scale."
@@ -396,12 +453,9 @@ impl SuiteRun {
             let _ = writeln!(text, "{mark:>8}  {} ({seen})", check.name);
         }
         for claim in &self.claims {
-            let _ = writeln!(text, "{:>8}  {}", claim.name, claim.verdict);
-            for average in claim.averages.iter().filter(|on| !on.sets.is_empty()) {
-                let _ = writeln!(text, "          {average}");
-            }
-            for measured in &claim.measured {
-                let _ = writeln!(text, "          {measured}");
+            let _ = writeln!(text, "{:>8}  {}: {}", claim.name, claim.text, claim.verdict);
+            for found in &claim.evidence {
+                let _ = writeln!(text, "          {found}");
             }
         }
         for skipped in &self.skipped {

@@ -1,10 +1,12 @@
 //! Runs units, several at a time, and loses nothing when it is stopped.
 
 use crate::progress::{Progress, Worker};
-use crate::store::{History, LOOK, Row};
-use crate::suite::{Card, Direction};
+use crate::store::{History, LOOK};
 use crate::trial::{Findings, Keep, Moment};
-use crate::{Error, Store, Trial, Unit};
+use crate::{Error, Store, Trial};
+use bochner_report::Unit;
+use bochner_report::row::Row;
+use bochner_report::suite::{Card, Direction};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -187,7 +189,7 @@ impl Run<'_> {
             display.epoch(&history);
             let stopped = self.stopped();
             if stopped || saved.elapsed() >= self.options.checkpoint_every {
-                checkpoint.save(&history, version, |path| trial.save(path))?;
+                checkpoint.save(&history, |path| trial.save(path))?;
                 saved = Instant::now();
             }
             if stopped && !is_over(unit, trial.as_ref(), &history) {
@@ -299,12 +301,14 @@ impl Run<'_> {
     fn begin(&self, unit: &Unit) -> Result<(Box<dyn Trial + '_>, History), Error> {
         let mut trial = self.suite.start(unit)?;
         let checkpoint = self.store.checkpoint(unit);
-        if let Some((model, history)) = checkpoint.load(self.options.code_version) {
-            let resumed = trial.resume(&model).is_ok() && trial.epochs_done() == history.loss.len();
-            if resumed {
+        if let Some((model, history)) = checkpoint.load()? {
+            trial.resume(&model)?;
+            let (saved, noted) = (trial.epochs_done(), history.loss.len());
+            if saved == noted {
                 return Ok((trial, history));
             }
-            trial = self.suite.start(unit)?;
+            let message = format!("it is of epoch {saved}, and its note of epoch {noted}");
+            return Err(Error::checkpoint(&model, &message));
         }
         // What an earlier run kept is of epochs that this one trains again.
         self.store.discard_weights(unit)?;

@@ -3,12 +3,12 @@
 mod atomic;
 mod checkpoint;
 mod import;
-mod row;
 
+use bochner_report::row::{Artefacts, Row};
 pub use checkpoint::{Checkpoint, History};
-pub use row::{Artefacts, Curve, Heads, Predictions, Row, Shades, Spread};
 
-use crate::{Error, Unit};
+use crate::Error;
+use bochner_report::Unit;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, TryLockError};
@@ -175,6 +175,27 @@ impl Store {
         self.root.join("weights").join(&unit.suite).join(name)
     }
 
+    /// The ids of the finished and the unfinished units of a suite, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn ids(&self, suite: &str) -> Result<Vec<String>, Error> {
+        let mut ids = Vec::new();
+        for part in ["units", "checkpoints"] {
+            let directory = self.root.join(part).join(suite);
+            let entries = match fs::read_dir(&directory) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                read => read.map_err(Error::io("read", &directory))?,
+            };
+            for entry in entries {
+                let name = entry.map_err(Error::io("read", &directory))?.file_name();
+                let id = name.to_str().and_then(|name| name.strip_suffix(".json"));
+                ids.extend(id.map(str::to_owned));
+            }
+        }
+        Ok(ids)
+    }
+
     /// The checkpoint of a unit that runs.
     pub fn checkpoint(&self, unit: &Unit) -> Checkpoint {
         Checkpoint::new(self.root.join("checkpoints").join(&unit.suite), unit.id())
@@ -203,20 +224,17 @@ impl Store {
         Ok(path)
     }
 
-    /// Reads a JSON file of the directory; `None` if it is not there.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::CorruptResult`].
-    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
-        read_json(&self.root.join(name))
-    }
-
     fn place(&self, part: &str, unit: &Unit) -> PathBuf {
         self.root
             .join(part)
             .join(&unit.suite)
             .join(format!("{}.json", unit.id()))
     }
+}
+
+/// Writes a file so that a reader sees the old content or the new, never a part.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    atomic::write(path, bytes)
 }
 
 fn lock(root: &Path) -> Result<File, Error> {
@@ -254,8 +272,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::import::imported;
-    use super::row::tests::row;
+    use crate::fixtures;
+
+    fn row() -> Row {
+        fixtures::row(&fixtures::unit(), 1.0 / 3.0)
+    }
     use super::*;
 
     fn store() -> (tempfile::TempDir, Store) {
@@ -338,63 +359,6 @@ pub(crate) mod tests {
         assert!(matches!(error, Error::Locked { .. }));
         drop(store);
         Store::open(directory.path()).unwrap();
-    }
-
-    /// The rows that are published, with how many there are.
-    const PUBLISHED: [(&str, usize); 4] = [
-        ("table4-desk", 420),
-        ("table4-paper", 810),
-        ("table5-desk", 172),
-        ("table5-paper", 206),
-    ];
-
-    /// The rows of a published table, whose settings are spelt as they are today.
-    pub(crate) fn published(name: &str) -> Vec<Row> {
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-        let text = fs::read_to_string(results.join(name).join("rows.jsonl")).unwrap();
-        let read = |row: &str| {
-            let found = imported(row).unwrap();
-            assert_eq!(line(&found), [row, "\n"].concat().as_bytes(), "to the byte");
-            respelt(row)
-        };
-        text.lines().map(read).collect()
-    }
-
-    /// A row of an archive with the settings as they are written today, and so with another id.
-    fn respelt(row: &str) -> Row {
-        let names = [
-            ("Softmax", "softmax"),
-            ("RbfOnly", "rbf-only"),
-            ("Expsin", "expsin"),
-            ("Linear", "linear"),
-            ("IkanDirect", "ikan-direct"),
-            ("Mikan", "mikan"),
-            ("Performer", "performer"),
-        ];
-        let names = names
-            .map(|pair| <[&str; 2]>::from(pair).map(|name| format!(r#""mechanism":"{name}""#)));
-        let others = [
-            [r#""prior_std""#, r#""prior-std""#],
-            [r#""linear_time""#, r#""linear-time""#],
-            [r#""NearSoftmax""#, r#""near-softmax""#],
-            [r#""KaimingUniform""#, r#""kaiming-uniform""#],
-            // Performer's settings held the step of training.
-            [r#","step":0}"#, "}"],
-        ];
-        let others = others.map(|pair| pair.map(str::to_owned));
-        let pairs = names.into_iter().chain(others);
-        let text = pairs.fold(row.to_owned(), |text, [from, to]| text.replace(&from, &to));
-        let mut row: Row = serde_json::from_str(&text).unwrap();
-        row.id = row.unit.id();
-        row
-    }
-
-    #[test]
-    fn published_rows_are_written_to_the_byte_and_keep_their_ids() {
-        // A change of how settings are written changes the ids and orphans all that was ever run.
-        for (name, count) in PUBLISHED {
-            assert_eq!(published(name).len(), count, "{name}");
-        }
     }
 
     #[test]

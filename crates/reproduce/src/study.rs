@@ -8,8 +8,9 @@ pub(crate) mod case;
 pub(crate) mod rate;
 mod report;
 
-use crate::report::Chart;
-use crate::{Error, Scale};
+use crate::Error;
+use bochner_report::Scale;
+use bochner_report::document::Chart;
 use serde::Serialize;
 use std::fmt;
 

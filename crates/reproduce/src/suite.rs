@@ -1,250 +1,16 @@
-//! What a suite declares: everything about an experiment that is not shared with all others.
+//! The half of a suite that runs: data in memory, and units started on them.
 
-mod metric;
-mod published;
-
-pub use metric::{Direction, Metric, Shown};
-pub use published::{Line, Published, about, line};
-
-use crate::plan::{Arm, Choices};
-use crate::report::Document;
-use crate::{Account, Check, Claim, Error, Scale, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_datasets::DataStore;
-use std::fmt;
-
-/// The declarative part of a suite: names, numbers and texts.
-#[derive(Debug)]
-pub struct Card {
-    /// The name on the command line and in file names, such as `regression`.
-    pub name: &'static str,
-    /// The table or figure of the paper, as rows name it.
-    pub table: &'static str,
-    /// The title of the report.
-    pub title: &'static str,
-    /// The data sets, in the paper's order.
-    pub sets: &'static [Set],
-    /// The models, in the paper's order.
-    pub models: &'static [Model],
-    /// What is measured.
-    pub metric: Metric,
-    /// The model that others are compared with.
-    pub baseline: &'static str,
-    /// The baseline's name in a sentence.
-    pub against: &'static str,
-    /// What the paper prints.
-    pub published: &'static [Line],
-    /// What is given up when the projected time is too long, in the order in which it is; the first
-    /// gives up nothing.
-    pub cuts: &'static [Cut],
-    /// Whether scale `smoke` runs the first unit of each arm of the smallest set twice: the bits must agree.
-    pub repeats: bool,
-    /// What the reader must know before the first table.
-    pub opening: &'static str,
-    /// What the scales `smoke`, `desk` and `paper` are.
-    pub scopes: [&'static str; 3],
-    /// What is special about the sizes of scale `smoke`.
-    pub smoke: &'static str,
-    /// What the paper leaves open and was decided here.
-    pub decided: &'static [&'static str],
-}
-
-/// A data set of a suite.
-#[derive(Debug, PartialEq)]
-pub struct Set {
-    /// The name on the command line.
-    pub name: &'static str,
-    /// The name in tables and rows.
-    pub title: &'static str,
-    /// Its number of rows: small sets run first.
-    pub size: usize,
-    /// The smallest scale at which the set is run without being asked for by name.
-    pub from: Scale,
-    /// What the baseline must reach in validation, as it is shown, for the set to be judged.
-    pub gate: Option<f64>,
-    /// The validation value, as it is shown, below which the report calls the baseline badly trained.
-    pub poor_below: Option<f64>,
-    /// The test value, as it is shown, above which a leak is more likely than a good model.
-    pub suspect_above: Option<f64>,
-}
-
-/// A model of a suite.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Model {
-    /// The name in tables, in rows and on the command line.
-    pub name: &'static str,
-    /// The models that it is compared with, split by split.
-    pub against: &'static [&'static str],
-    /// The model that lacks one thing that this one has: their difference is what that brings.
-    pub simpler: Option<&'static str>,
-    /// Whether a claim rests on it. All others are reported, not judged.
-    pub judged: bool,
-    /// Whether it runs only where it is asked for by name.
-    pub on_request: bool,
-}
-
-/// Something that is given up to save time.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// The name on the command line.
-    pub name: &'static str,
-    /// What was given up, as a part of a sentence; what earlier cuts give up is given up as well.
-    pub what: &'static str,
-}
-
-/// The cut that gives up nothing.
-pub const NO_CUT: Cut = Cut {
-    name: "none",
-    what: "nothing was cut",
-};
-
-impl Set {
-    /// A set: its name on the command line, its title, its rows, the smallest scale that runs it unasked.
-    pub const fn new(name: &'static str, title: &'static str, size: usize, from: Scale) -> Self {
-        Self {
-            name,
-            title,
-            size,
-            from,
-            gate: None,
-            poor_below: None,
-            suspect_above: None,
-        }
-    }
-
-    /// The set, judged only if the baseline reaches this value in validation.
-    pub const fn judged_from(self, gate: f64) -> Self {
-        Self {
-            gate: Some(gate),
-            ..self
-        }
-    }
-
-    /// The set, on which the report calls a baseline that reaches less than this in validation badly trained.
-    pub const fn poor_below(self, limit: f64) -> Self {
-        Self {
-            poor_below: Some(limit),
-            ..self
-        }
-    }
-
-    /// The set, on which the report calls for a search for a leak if a model has more than this on the test part.
-    pub const fn suspect_above(self, limit: f64) -> Self {
-        Self {
-            suspect_above: Some(limit),
-            ..self
-        }
-    }
-}
-
-impl Model {
-    /// A model that is reported, not judged, and what it is compared with.
-    pub const fn new(name: &'static str, against: &'static [&'static str]) -> Self {
-        Self {
-            name,
-            against,
-            simpler: None,
-            judged: false,
-            on_request: false,
-        }
-    }
-
-    /// The model, compared with one that lacks one thing as well.
-    pub const fn after(self, simpler: &'static str) -> Self {
-        Self {
-            simpler: Some(simpler),
-            ..self
-        }
-    }
-
-    /// The model, run only where it is asked for by name.
-    pub const fn on_request(self) -> Self {
-        Self {
-            on_request: true,
-            ..self
-        }
-    }
-
-    /// The model, on which a claim rests.
-    pub const fn judged(self) -> Self {
-        Self {
-            judged: true,
-            ..self
-        }
-    }
-}
-
-impl Cut {
-    /// A cut.
-    pub const fn new(name: &'static str, what: &'static str) -> Self {
-        Self { name, what }
-    }
-}
-
-impl Card {
-    /// The set with this title.
-    pub fn set(&self, title: &str) -> Option<&'static Set> {
-        self.sets.iter().find(|set| set.title == title)
-    }
-
-    /// The model of this name.
-    pub fn model(&self, name: &str) -> Option<&'static Model> {
-        self.models.iter().find(|model| model.name == name)
-    }
-
-    /// Whether the model of this name runs only where it is asked for.
-    pub fn is_on_request(&self, name: &str) -> bool {
-        self.model(name).is_some_and(|model| model.on_request)
-    }
-
-    /// What the paper prints for a model on a set, by its title.
-    pub fn published(&self, model: &str, set: &str) -> Option<Published> {
-        let column = self.sets.iter().position(|other| other.title == set)?;
-        let line = self.published.iter().find(|line| line.model == model)?;
-        line.values.get(column).copied()
-    }
-
-    /// The place of a cut among the cuts, its name in any case.
-    pub fn cut(&self, name: &str) -> Option<usize> {
-        let mut cuts = self.cuts.iter();
-        cuts.position(|cut| cut.name.eq_ignore_ascii_case(name))
-    }
-}
-
-/// The circumstances under which the arms of a set are asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
-    /// The suite.
-    pub card: &'static Card,
-    /// The scale.
-    pub scale: Scale,
-    /// The set.
-    pub set: &'static Set,
-    /// The cut in force, as a place in the card's list.
-    pub cut: usize,
-    /// Epochs other than the scale's.
-    pub epochs: Option<usize>,
-    /// What earlier runs have chosen.
-    pub choices: Choices<'a>,
-}
-
-impl At<'_> {
-    /// Whether the cut in force gives up what the cut of this name does.
-    pub fn gives_up(&self, name: &str) -> bool {
-        self.card.cut(name).is_some_and(|cut| self.cut >= cut)
-    }
-}
+use bochner_report::check::Check;
+use bochner_report::plan::Arm;
+use bochner_report::suite::{Experiment, Set};
+use bochner_report::{Account, Unit};
 
 /// A table or a figure of the paper that is made of training runs.
 ///
 /// One file declares it; running, resuming, comparing, judging and reporting are shared.
-pub trait Suite: Sync {
-    /// Its declarative part.
-    fn card(&self) -> &'static Card;
-
-    /// The arms of a set, as far as they are known: an arm that depends on a choice is left out until
-    /// [`At::choices`] has it.
-    fn arms(&self, at: &At<'_>) -> Vec<Arm>;
-
+pub trait Suite: Experiment {
     /// Refuses a model that cannot be run on a set, both asked for by name.
     ///
     /// # Errors
@@ -254,36 +20,14 @@ pub trait Suite: Sync {
         Ok(())
     }
 
-    /// The titles of the sets on which settings of all others are chosen.
-    fn chosen_on(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Loads what the units of these arms of one set need.
     ///
     /// # Errors
     /// [`Error::Data`] if a file is missing or wrong: then the set is skipped and the others run.
     fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error>;
 
-    /// The claims of the paper, written down before anything is run.
-    fn claims(&self) -> &'static [Claim];
-
     /// The checks of scale `smoke`.
     fn checks(&self, account: &Account<'_>, files: &DataStore) -> Vec<Check>;
-
-    /// Draws the pictures, which follow the verdicts.
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        let _ = (account, document);
-    }
-
-    /// Writes the tables, which follow the pictures.
-    fn report(&self, account: &Account<'_>, document: &mut Document);
-}
-
-impl fmt::Debug for dyn Suite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.card().name)
-    }
 }
 
 /// A data set in memory, on which units are started.

@@ -5,16 +5,16 @@
 //!
 //! A new suite of training runs is a file here, and a line in [`SUITES`]:
 //!
-//! 1. A [`Card`](crate::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
-//!    baseline, the published numbers, the cuts in the order in which they are made, and the texts of the report.
-//! 2. [`arms`](Suite::arms) of a set at a scale. An [`Arm`](crate::plan::Arm) is a model with its splits or seeds and its
+//! 1. A [`Card`](bochner_report::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
+//!    baseline, the published numbers, and the texts of the report.
+//! 2. [`arms`](bochner_report::suite::Experiment::arms) of a set at a scale. An [`Arm`](bochner_report::plan::Arm) is a model with its splits or seeds and its
 //!    settings, any serde struct with a field `epochs`. An arm that depends on a choice is left out until
-//!    [`Choices::best`](crate::plan::Choices::best) has made it from arms of [`Role::Choice`](crate::plan::Role::Choice).
+//!    [`Choices::best`](bochner_report::plan::Choices::best) has made it from arms of [`Role::Choice`](bochner_report::plan::Role::Choice).
 //! 3. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
 //!    [`Trial`](crate::Trial) for each unit. Trials of the models of this workspace are in [`trial`](crate::trial).
-//! 4. [`claims`](Suite::claims) as data. The tests of this module refuse a claim about a model that no arm has.
-//! 5. [`checks`](Suite::checks) of scale `smoke`, and [`report`](Suite::report), put together from
-//!    [`sections`](crate::sections).
+//! 4. [`claims`](bochner_report::suite::Experiment::claims) as data. The tests of this module refuse a claim about a model that no arm has.
+//! 5. [`checks`](Suite::checks) of scale `smoke`, and [`report`](bochner_report::suite::Experiment::report), put together from
+//!    [`sections`](bochner_report::sections).
 //!
 //! Whatever decides a result is in a unit, whose id is a fingerprint of it: once rows of a suite are published, its names
 //! and settings stay as they are.
@@ -25,6 +25,7 @@ mod causal;
 mod classification;
 mod datapoints;
 mod depth;
+mod edges;
 mod explanations;
 mod figure2;
 mod figure4;
@@ -35,7 +36,9 @@ mod performer;
 mod primal;
 mod regression;
 mod time;
+mod traces;
 mod translation;
+mod translations;
 
 pub use bipolar::BIPOLAR;
 pub use cat::CAT;

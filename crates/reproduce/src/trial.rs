@@ -12,10 +12,15 @@ pub mod translation;
 
 pub use early_stopping::EarlyStopping;
 
-use crate::store::{Artefacts, History, Row};
-use crate::suite::Direction;
-use crate::{Error, Unit};
+use crate::Error;
+use crate::store::History;
+use bochner_report::Unit;
+use bochner_report::row::Heads;
+use bochner_report::row::{Artefacts, Row};
+use bochner_report::suite::Direction;
+use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -230,10 +235,7 @@ pub trait Trial {
     }
 }
 
-/// The name of what is found after the last epoch, where another epoch is judged.
-pub fn at_last(name: &str) -> String {
-    format!("{name}, last epoch")
-}
+use bochner_report::row::at_last;
 
 impl Findings {
     /// The findings under the names of [`at_last`].
@@ -292,4 +294,33 @@ pub(crate) fn failed(unit: &Unit, error: &dyn fmt::Display) -> Error {
         unit: unit.id(),
         message: error.to_string(),
     }
+}
+
+/// The settings of a unit as its suite knows them.
+pub(crate) fn read_settings<T: DeserializeOwned>(unit: &Unit) -> Result<T, Error> {
+    let settings = unit.settings.read();
+    settings.map_err(|error| failed(unit, &format!("its settings are not this suite's: {error}")))
+}
+
+/// The points of each head, `[H, R, D]`, and the correlation of the heads in each latent dimension, `[D, H, H]`.
+pub(crate) fn learnt_heads(
+    points: Option<ArrayView3<'_, f32>>,
+    correlation: Option<&Array3<f32>>,
+) -> Heads {
+    let head = |head: ArrayView2<'_, f32>| head.iter().copied().collect();
+    let correlation = correlation.and_then(|all| all.mean_axis(Axis(0)));
+    Heads {
+        weights: Vec::new(),
+        dimensions: points.map_or(0, |points| points.len_of(Axis(2))),
+        points: points.map(|points| points.outer_iter().map(head).collect()),
+        correlation: correlation.map(|mean| mean.iter().copied().collect()),
+    }
+}
+
+/// The correlation of the heads as a matrix; `None` if there is none, or the numbers are none.
+pub(crate) fn correlations(heads: &Heads) -> Option<Array2<f64>> {
+    let values = heads.correlation.as_ref()?;
+    let side = values.len().isqrt();
+    let values = values.iter().map(|&c| f64::from(c)).collect();
+    Array2::from_shape_vec((side, side), values).ok()
 }

@@ -8,10 +8,10 @@ use super::counts::{
 use super::polynomial::monomial;
 use super::timing::{Form, Growth, KERNEL, Plan, SLOPE_FROM, Timed, WIDTH, growths, measure};
 use crate::assessment::{Assessment, keep};
-use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::runner::pool;
-use crate::statistics::Line;
 use crate::{Config, Error, Store};
+use bochner_report::document::{Axis, Chart, Document, Marks, Picture, Series};
+use bochner_report::statistics::Line;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,10 +3,11 @@
 use super::clock::{LONG_ENOUGH, Lap, lap};
 use super::kernel::SquaredKernel;
 use super::{mechanisms, with_points};
-use crate::statistics::{Line, line, median};
-use crate::{Error, Scale};
+use crate::Error;
 use bochner_attention::{Mask, Pass, Variant, mechanism::Streams};
 use bochner_numerics::{Seed, standard_normal};
+use bochner_report::Scale;
+use bochner_report::statistics::{Line, line, median};
 use ndarray::Array4;
 use serde::Serialize;
 

@@ -2,7 +2,6 @@
 
 use super::Effort;
 use crate::Error;
-use crate::report::{Axis, Chart, Marks, Series};
 use crate::study::case::{Case, each, head, larger, largest, largest_difference, matrix};
 use crate::study::{Allowed, Finding, Measure};
 use bochner_attention::{
@@ -11,6 +10,7 @@ use bochner_attention::{
     weights,
 };
 use bochner_numerics::Tolerance;
+use bochner_report::document::{Axis, Chart, Marks, Series};
 use ndarray::{Array2, Array3, ArrayView1, Axis as NdAxis, array, concatenate};
 
 /// The exponents, down to what stands for zero.

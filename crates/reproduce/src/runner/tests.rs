@@ -1,10 +1,10 @@
 //! The runner, with a model small enough to be checked by hand.
 
 use super::*;
-use crate::store::Curve;
-use crate::suite::Suite;
+use crate::fixtures::unit;
 use crate::trial::{EarlyStopping, Evaluation, Facts, Finals, Findings, Rule, Step};
-use crate::unit::tests::unit;
+use bochner_report::row::Curve;
+use bochner_report::suite::Experiment;
 use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -340,7 +340,7 @@ fn finished_units_are_not_run_again() {
 }
 
 #[test]
-fn a_damaged_model_file_only_costs_time() {
+fn a_damaged_model_file_ends_the_run_and_a_deleted_checkpoint_starts_again() {
     let units = units(1);
     let (_whole, whole) = store();
     Toy::default().run(&units, &whole, 1).unwrap();
@@ -350,10 +350,39 @@ fn a_damaged_model_file_only_costs_time() {
         ..Toy::default()
     };
     interrupted.run(&units, &parts, 1).unwrap();
-    let (model, _) = parts.checkpoint(&units[0]).load("test").unwrap();
-    fs::write(model, format!("{} 7", 0.5_f64.to_bits())).unwrap();
+    let (model, _) = parts.checkpoint(&units[0]).load().unwrap().unwrap();
+    fs::write(&model, format!("{} 7", 0.5_f64.to_bits())).unwrap();
+    let error = Toy::default().run(&units, &parts, 1).unwrap_err();
+    assert!(matches!(&error, Error::Checkpoint { path, .. } if *path == model));
+    fs::remove_file(&model).unwrap();
+    let error = Toy::default().run(&units, &parts, 1).unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if *path == model));
+    parts.checkpoint(&units[0]).remove().unwrap();
     Toy::default().run(&units, &parts, 1).unwrap();
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
+}
+
+#[test]
+fn another_commit_goes_on_from_a_checkpoint_and_another_description_does_not() {
+    let units = units(1);
+    let (_directory, store) = store();
+    let interrupted = Toy {
+        interrupt_at_start: Some(0),
+        ..Toy::default()
+    };
+    interrupted.run(&units, &store, 1).unwrap();
+    let versions = bochner_report::Versions {
+        suite: 2,
+        results: 1,
+        defaults: String::new(),
+        data: None,
+    };
+    let other = Unit {
+        versions: Some(versions),
+        ..units[0].clone()
+    };
+    assert!(store.checkpoint(&units[0]).load().unwrap().is_some());
+    assert!(store.checkpoint(&other).load().unwrap().is_none());
 }
 
 /// What happens to a file, and what the error says of it.

@@ -1,11 +1,13 @@
 //! How far a running unit is, on disk.
 
-use super::{Artefacts, Curve, atomic, line, read_json};
+use super::{atomic, line, read_json};
 use crate::Error;
-use crate::suite::Direction;
+use bochner_report::row::{Artefacts, Curve};
+use bochner_report::suite::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What was measured in each epoch so far.
@@ -62,8 +64,6 @@ pub struct Checkpoint {
 #[derive(Serialize, Deserialize)]
 struct Note {
     model: String,
-    /// Resuming with other code would give a mixture that neither version computes.
-    code_version: String,
     history: History,
 }
 
@@ -79,7 +79,6 @@ impl Checkpoint {
     pub fn save(
         &self,
         history: &History,
-        code_version: &str,
         save: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
         fs::create_dir_all(&self.directory).map_err(Error::io("create", &self.directory))?;
@@ -92,7 +91,6 @@ impl Checkpoint {
         atomic::put_in_place(&unfinished, &path)?;
         let note = Note {
             model: model.clone(),
-            code_version: code_version.to_owned(),
             history: history.clone(),
         };
         atomic::write(&self.note(), &line(&note))?;
@@ -101,11 +99,15 @@ impl Checkpoint {
 
     /// The saved model's file and what was measured; `None` if there is nothing to go on from.
     ///
-    /// A damaged checkpoint, or one of another code version, is none: it only costs time.
-    pub fn load(&self, code_version: &str) -> Option<(PathBuf, History)> {
-        let note: Note = read_json(&self.note()).ok().flatten()?;
-        let model = self.directory.join(&note.model);
-        (note.code_version == code_version && model.is_file()).then_some((model, note.history))
+    /// A unit's id holds all of its description, so that a checkpoint under its name is one of the same computation,
+    /// whatever commit has made it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]. [`Error::CorruptResult`] for a damaged note.
+    pub fn load(&self) -> Result<Option<(PathBuf, History)>, Error> {
+        let note: Option<Note> = read_json(&self.note())?;
+        let found = note.map(|note| (self.directory.join(&note.model), note.history));
+        Ok(found)
     }
 
     /// Removes it.
@@ -123,14 +125,16 @@ impl Checkpoint {
 
     /// Removes the unit's files, but for the note and one model.
     fn remove_all_but(&self, model: &str) -> Result<(), Error> {
-        let Ok(entries) = fs::read_dir(&self.directory) else {
-            return Ok(());
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            read => read.map_err(Error::io("read", &self.directory))?,
         };
         let note = format!("{}.json", self.id);
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        for name in names.filter(|name| name.starts_with(&self.id)) {
-            if name != note && name != model {
-                atomic::remove(&self.directory.join(name))?;
+        for entry in entries {
+            let entry = entry.map_err(Error::io("read", &self.directory))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(&self.id) && name != note && name != model {
+                atomic::remove(&entry.path())?;
             }
         }
         Ok(())
@@ -141,7 +145,7 @@ impl Checkpoint {
 mod tests {
     use super::*;
     use crate::Store;
-    use crate::unit::tests::unit;
+    use crate::fixtures::unit;
 
     fn history(epochs: usize) -> History {
         History {
@@ -155,22 +159,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let checkpoint = store.checkpoint(&unit());
-        assert!(checkpoint.load("1").is_none());
+        assert!(checkpoint.load().unwrap().is_none());
         for epochs in [1, 2] {
             let content = epochs.to_string();
             checkpoint
-                .save(&history(epochs), "1", |path| {
+                .save(&history(epochs), |path| {
                     fs::write(path, &content).map_err(Error::io("write", path))
                 })
                 .unwrap();
         }
-        let (model, found) = checkpoint.load("1").unwrap();
+        let (model, found) = checkpoint.load().unwrap().unwrap();
         assert_eq!(fs::read(model).unwrap(), b"2");
         assert_eq!(found, history(2));
-        assert!(
-            checkpoint.load("2").is_none(),
-            "another version starts again"
-        );
         // What a process leaves that is killed while it writes a model.
         let part = format!("{}.3.model.unfinished.77.partial", checkpoint.id);
         fs::write(checkpoint.directory.join(part), "").unwrap();
@@ -191,25 +191,30 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let checkpoint = Store::open(directory.path()).unwrap().checkpoint(&unit());
         let write = |path: &Path| fs::write(path, "model").map_err(Error::io("write", path));
-        checkpoint.save(&history(1), "1", write).unwrap();
+        checkpoint.save(&history(1), write).unwrap();
         let full = |path: &Path| {
             fs::write(path, "mod").unwrap();
             Err(Error::io("write", path)(
                 std::io::ErrorKind::StorageFull.into(),
             ))
         };
-        checkpoint.save(&history(2), "1", full).unwrap_err();
-        assert_eq!(checkpoint.load("1").unwrap().1, history(1));
+        checkpoint.save(&history(2), full).unwrap_err();
+        assert_eq!(checkpoint.load().unwrap().unwrap().1, history(1));
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 2);
     }
 
     #[test]
-    fn a_damaged_checkpoint_is_none() {
+    fn a_damaged_checkpoint_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let checkpoint = Store::open(directory.path()).unwrap().checkpoint(&unit());
         let write = |path: &Path| fs::write(path, "model").map_err(Error::io("write", path));
-        checkpoint.save(&history(1), "1", write).unwrap();
+        checkpoint.save(&history(1), write).unwrap();
         fs::write(checkpoint.note(), "{").unwrap();
-        assert!(checkpoint.load("1").is_none());
+        let error = checkpoint.load().unwrap_err();
+        assert!(matches!(error, Error::CorruptResult { path, .. } if path == checkpoint.note()));
+        // A note that cannot be read is no missing one.
+        fs::remove_file(checkpoint.note()).unwrap();
+        fs::create_dir(checkpoint.note()).unwrap();
+        assert!(matches!(checkpoint.load(), Err(Error::Io { .. })));
     }
 }

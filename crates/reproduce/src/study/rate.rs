@@ -1,8 +1,8 @@
 //! How fast an error falls with the number of spectral points.
 
 use crate::Error;
-use crate::report::{Axis, Chart, Marks, Series};
-use crate::statistics::{line, mean, sample_deviation};
+use bochner_report::document::{Axis, Chart, Marks, Series};
+use bochner_report::statistics::{line, mean, sample_deviation};
 
 /// The numbers of spectral points, R.
 pub(crate) const POINTS: [usize; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];

@@ -2,9 +2,9 @@
 
 use super::{Allowed, Finding, Measure, SEED, Study, short};
 use crate::assessment::{Assessment, keep};
-use crate::report::{Document, Picture};
 use crate::runner::pool;
 use crate::{Config, Error, Store};
+use bochner_report::document::{Document, Picture};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,8 +151,8 @@ fn verdict(passed: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scale;
     use crate::propositions::PROPOSITIONS;
+    use bochner_report::Scale;
 
     #[test]
     fn rows_are_written_like_the_published_ones() {

@@ -1,10 +1,11 @@
 //! Bipolar attention: the theorems on products of ternary numbers, and what they are for.
 
-use crate::statistics::{Paired, mean, sample_deviation};
+use crate::Error;
 use crate::study::case::{Case, each, head, matrix};
 use crate::study::{Finding, Measure, Study};
-use crate::{Error, Scale};
 use bochner_attention::{Mask, fixed_point::ternary, kernels, weights};
+use bochner_report::Scale;
+use bochner_report::statistics::{Paired, mean, sample_deviation};
 use ndarray::{Array2, ArrayView1};
 
 /// The suite.
@@ -178,7 +179,7 @@ fn retrieval(scale: Scale) -> Result<Finding, Error> {
                     measures.push(Measure::shown(what, mean(&of(way))?));
                 }
                 for (better, worse) in [(1, 0), (2, 1)] {
-                    let gain = Paired::new(&of(worse), &of(better), None)?;
+                    let gain = Paired::between(&of(worse), &of(better))?;
                     let what = format!("{readout}, {} less {}", WAYS[better], WAYS[worse]);
                     let error = gain.error.unwrap_or(f64::NAN);
                     let measure = Measure::shown(named(&what), -gain.mean).with_error(error);

@@ -1,17 +1,18 @@
 //! CAT: time against length, and a masked token against softmax attention at equal width.
 
+use crate::Error;
 use crate::complexity::clock::{LONG_ENOUGH, lap};
 use crate::runner::pool;
-use crate::statistics::{Paired, line, mean, median};
 use crate::study::case::Case;
 use crate::study::{Finding, Measure, SEED, Study};
-use crate::{Error, Scale};
 use bochner_attention::{Cat, Mask, Pass, Softmax, Variant, mechanism::Streams};
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_nn::parameter_count;
 use bochner_numerics::{Seed, parallel, standard_normal};
+use bochner_report::Scale;
+use bochner_report::statistics::{Paired, line, mean, median};
 use bochner_text::BatchConfig;
 use ndarray::Array4;
 
@@ -66,7 +67,7 @@ fn time(scale: Scale) -> Result<Finding, Error> {
     let mut medians = Vec::new();
     for ((name, _), seconds) in ways.iter().zip(&seconds) {
         let of_length = seconds.iter().map(|times| median(times));
-        let of_length = of_length.collect::<Result<Vec<f64>, Error>>()?;
+        let of_length = of_length.collect::<Result<Vec<f64>, _>>()?;
         for (tokens, seconds) in lengths.iter().zip(&of_length) {
             let what = format!("{name}, T = {tokens}: milliseconds");
             measures.push(Measure::shown(what, 1e3 * seconds));
@@ -194,7 +195,7 @@ fn masked_token(scale: Scale) -> Result<Finding, Error> {
             }
         }
     }
-    let gain = Paired::new(&errors[1], &errors[0], None)?;
+    let gain = Paired::between(&errors[1], &errors[0])?;
     let what = "CAT less softmax: share of hidden symbols found";
     let measure = Measure::shown(what, -gain.mean);
     // One seed has no standard error.

@@ -1,13 +1,14 @@
 //! Causal structure read from attention: recovery on random graphs, exactly and from samples, and the test behind it.
 
-use crate::statistics::{mean, sample_deviation};
+use crate::Error;
 use crate::study::case::{Case, each};
 use crate::study::{Finding, Measure, Study};
-use crate::{Error, Scale};
 use bochner_interpret::{
     CausalStructure, Correlations, FisherTest, FisherZ, Independence, MixedGraph, Separation,
     ValueCovariance, ZeroCorrelation,
 };
+use bochner_report::Scale;
+use bochner_report::statistics::{mean, sample_deviation};
 use ndarray::{Array1, Array2};
 use rand::seq::SliceRandom;
 use std::cell::Cell;

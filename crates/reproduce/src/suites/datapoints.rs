@@ -1,21 +1,23 @@
 //! Attention between datapoints: looking targets up in copies of rows, and regression beside models of single rows.
 
-use crate::check::{self, Check};
-use crate::claim::{Claim, Criterion};
+use crate::Error;
 use crate::mechanisms::{TRANSFORMER, mechanism};
-use crate::plan::{Arm, Role};
-use crate::report::Document;
-use crate::sections::{self, Column, Columns, Comparison};
-use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
+use crate::suite::{Source, Suite};
 use crate::trial::datapoints::{
     AGREES, CORRUPTED, Copies, DrawnCopies, FOLLOWED, Learnt, NptSettings, STILL,
 };
 use crate::trial::gaussian_process::{Covariance, ProcessSettings};
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::RowSource;
-use crate::{Account, Error, Preset, Scale, Settings};
 use bochner_datasets::{DataStore, Protocol};
 use bochner_models::datapoints::Between;
+use bochner_report::check::{self, Check};
+use bochner_report::claim::{Claim, Hypothesis};
+use bochner_report::document::Document;
+use bochner_report::plan::{Arm, Role};
+use bochner_report::sections::{self, Column, Columns, Comparison};
+use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
+use bochner_report::{Account, Preset, Scale, Settings};
 
 /// The suite.
 pub const DATAPOINTS: Datapoints = Datapoints;
@@ -33,6 +35,7 @@ const ADD_ONE: &str = "add one";
 
 static CARD: Card = Card {
     name: "datapoints",
+    version: 1,
     table: "Kossen et al. 2021, section 4",
     title: "Attention between datapoints",
     sets: &[
@@ -52,7 +55,6 @@ static CARD: Card = Card {
     baseline: PER_ROW,
     against: "the network of single rows",
     published: &[],
-    cuts: &[NO_CUT, Cut::new("folds", "the folds were cut to 0 to 4")],
     repeats: true,
     opening: "A non-parametric Transformer (**NPT**) reads a whole table, targets included, and fills in what is hidden. In \
               the look-up task every row has a copy; one of the two shows its target, which is independent of the features, \
@@ -81,73 +83,79 @@ static CARD: Card = Card {
     ],
 };
 
-static CLAIMS: [Claim; 9] = [
-    Claim::new(
-        "look-up",
-        "NPT looks targets up: its error is at most .05 of the targets' variance",
-        Criterion::Within {
-            model: NPT,
-            bands: &[(LOOK_UP, 0.0, 0.05)],
-        },
-    ),
-    Claim::new(
-        "single rows",
-        "without attention between rows the same network cannot: its error is at least .9 of the variance",
-        Criterion::Within {
-            model: PER_ROW,
-            bands: &[(LOOK_UP, 0.9, 10.0), (ADD_ONE, 0.9, 10.0)],
-        },
-    ),
-    Claim::new(
-        "interventions",
-        "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
-        in_most(LOOK_UP, AGREES, 0.95),
-    ),
-    Claim::new(
-        "others",
-        "in most runs other predictions move by at most .05 of that shift",
-        in_most(LOOK_UP, STILL, 0.95),
-    ),
-    Claim::new(
-        "corruption",
-        "in most runs the error without copies is at least half the targets' variance",
-        in_most(LOOK_UP, CORRUPTED, 0.5),
-    ),
-    Claim::new(
-        "add one",
-        "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
-        Criterion::Within {
-            model: NPT,
-            bands: &[(ADD_ONE, 0.0, 0.05)],
-        },
-    ),
-    Claim::new(
-        "add one: interventions",
-        "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
-        in_most(ADD_ONE, AGREES, 0.95),
-    ),
-    Claim::new(
-        "add one: others",
-        "in most runs other predictions move there by at most .05 of that shift",
-        in_most(ADD_ONE, STILL, 0.95),
-    ),
-    Claim::new(
-        "add one: corruption",
-        "in most runs the error without copies is at least half the targets' variance there, too",
-        in_most(ADD_ONE, CORRUPTED, 0.5),
-    ),
-];
-
-const fn in_most(set: &'static str, measure: &'static str, least: f64) -> Criterion {
-    Criterion::InMost {
-        set,
-        model: NPT,
-        measure,
-        least,
-    }
+fn claims() -> Vec<Claim> {
+    let at_most = |name, text, set| {
+        let error = Hypothesis::above(NPT, 0.05, set).reversed();
+        Claim::all(name, text, vec![error]).one_sided()
+    };
+    let most = |name, text, set, measure, least| {
+        let most = Hypothesis::in_most(measure, NPT, least, set);
+        Claim::all(name, text, vec![most]).one_sided()
+    };
+    let single = [LOOK_UP, ADD_ONE].map(|set| Hypothesis::above(PER_ROW, 0.9, set));
+    vec![
+        at_most(
+            "look-up",
+            "NPT looks targets up: its error is at most .05 of the targets' variance",
+            LOOK_UP,
+        ),
+        Claim::all(
+            "single rows",
+            "without attention between rows the same network cannot: its error is at least .9 of the variance",
+            single.to_vec(),
+        )
+        .one_sided(),
+        most(
+            "interventions",
+            "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
+            LOOK_UP,
+            AGREES,
+            0.95,
+        ),
+        most(
+            "others",
+            "in most runs other predictions move by at most .05 of that shift",
+            LOOK_UP,
+            STILL,
+            0.95,
+        ),
+        most(
+            "corruption",
+            "in most runs the error without copies is at least half the targets' variance",
+            LOOK_UP,
+            CORRUPTED,
+            0.5,
+        ),
+        at_most(
+            "add one",
+            "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
+            ADD_ONE,
+        ),
+        most(
+            "add one: interventions",
+            "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
+            ADD_ONE,
+            AGREES,
+            0.95,
+        ),
+        most(
+            "add one: others",
+            "in most runs other predictions move there by at most .05 of that shift",
+            ADD_ONE,
+            STILL,
+            0.95,
+        ),
+        most(
+            "add one: corruption",
+            "in most runs the error without copies is at least half the targets' variance there, too",
+            ADD_ONE,
+            CORRUPTED,
+            0.5,
+        ),
+    ]
 }
 
-impl Suite for Datapoints {
+impl Experiment for Datapoints {
     fn card(&self) -> &'static Card {
         &CARD
     }
@@ -160,15 +168,32 @@ impl Suite for Datapoints {
         }
     }
 
+    fn claims(&self) -> Vec<Claim> {
+        claims()
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Errors");
+        let errors = [NAMES, sections::OWN, RUNS].concat();
+        sections::own_numbers(document, account, &errors);
+        document.heading("What the look-up rests on");
+        document.text(
+            "On the test tables, after the last epoch: what happens to predictions when the visible target of a row is shifted \
+             by 1.5, and the error over the targets' variance when the features of visible rows are rotated.",
+        );
+        let measures = [FOLLOWED, STILL, CORRUPTED].map(|name| (name, Column::Measure(name)));
+        sections::own_numbers(document, account, &[NAMES, &measures].concat());
+        sections::against_baseline(document, account, &COMPARISON);
+        account.conditions(document);
+    }
+}
+
+impl Suite for Datapoints {
     fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
         if is_look_up(set.title) {
             return Ok(Box::new(DrawnCopies));
         }
         Ok(Box::new(RowSource::load(set, arms, files, None)?))
-    }
-
-    fn claims(&self) -> &'static [Claim] {
-        &CLAIMS
     }
 
     fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
@@ -190,21 +215,6 @@ impl Suite for Datapoints {
             check::same_bits(plan, results),
         ]
     }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Errors");
-        let errors = [NAMES, sections::OWN, RUNS].concat();
-        sections::own_numbers(document, account, &errors);
-        document.heading("What the look-up rests on");
-        document.text(
-            "On the test tables, after the last epoch: what happens to predictions when the visible target of a row is shifted \
-             by 1.5, and the error over the targets' variance when the features of visible rows are rotated.",
-        );
-        let measures = [FOLLOWED, STILL, CORRUPTED].map(|name| (name, Column::Measure(name)));
-        sections::own_numbers(document, account, &[NAMES, &measures].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        account.conditions(document);
-    }
 }
 
 const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
@@ -213,8 +223,8 @@ const RUNS: Columns<'static> = &[("n", Column::N), ("s per unit", Column::Second
 
 const COMPARISON: Comparison<'static> = Comparison {
     heading: "Against the network of single rows, unit by unit",
-    text: "d = error of the model - error of the other on the same tables or fold, starting from the same seed: mean ± SE \
-           (SE'), wins of n. A difference counts from 2 SE.",
+    text: "d = error of the model - error of the other on the same tables or fold, starting from the same seed: mean ± \
+           SE (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by itself.",
     steps: "",
     names: NAMES,
 };
@@ -265,7 +275,6 @@ fn regression(at: &At<'_>) -> Vec<Arm> {
     if at.scale == Scale::Smoke {
         return Vec::new();
     }
-    let folds = if at.gives_up("folds") { 5 } else { 10 };
     let (width, epochs) = match at.scale {
         Scale::Paper => (32, 1000),
         _ => (16, 500),
@@ -296,7 +305,7 @@ fn regression(at: &At<'_>) -> Vec<Arm> {
     };
     let process = |covariance| Settings::of(&ProcessSettings::new(covariance, epochs, 1));
     let arm = |model, settings: &Settings| {
-        let runs = (0..folds).map(|fold| (fold, fold as u64));
+        let runs = (0..10).map(|fold| (fold, fold as u64));
         Arm::new(at, model, Protocol::P10, runs, settings)
     };
     vec![

@@ -1,12 +1,13 @@
 //! Limits of depth: exact separation ranks of small networks, thresholds and the fit to trained ones.
 
+use crate::Error;
 use crate::study::{Finding, Measure, SEED, Study};
-use crate::{Error, Scale};
 use bochner_interpret::{
     DepthFit, ModularNetwork, Readout, SeparationRank, depth_threshold, log3_separation_bound,
     separation_rank,
 };
 use bochner_numerics::Seed;
+use bochner_report::Scale;
 use ndarray::Array3;
 use rand::Rng;
 use std::time::Instant;

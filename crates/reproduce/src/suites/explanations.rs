@@ -4,13 +4,14 @@
 mod asked;
 mod models;
 
-use crate::statistics::{mean, sample_deviation};
+use crate::Error;
 use crate::study::case::Case;
 use crate::study::{Allowed, Finding, Measure, SEED, Study};
-use crate::{Error, Scale};
 use asked::{Asked, Found, all_sets};
 use bochner_datasets::{Session, Sessions};
 use bochner_numerics::Seed;
+use bochner_report::Scale;
+use bochner_report::statistics::{mean, sample_deviation};
 use models::{Predictor, Recommender, Sentences, words};
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;

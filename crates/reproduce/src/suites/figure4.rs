@@ -3,20 +3,23 @@
 //! The paper gives neither the values of p nor a number; what is tested is what its text says: as p goes to 0, most
 //! weights become 0 or 1, and the error varies with p but is below the baseline's.
 
-use crate::check::{self, Check};
-use crate::claim::{Claim, Criterion};
+use crate::Error;
 use crate::mechanisms::{TRANSFORMER, mechanism};
-use crate::plan::{Arm, Role};
-use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
-use crate::sections::{self, Column, Comparison, NAMES_AND_PRESET, own_measures};
-use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
+use crate::suite::{Source, Suite};
+use crate::trial::Findings;
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::RowSource;
-use crate::trial::{Findings, at_last};
-use crate::{Account, Error, Number, Preset, Scale, Settings};
 use bochner_attention::mechanism::Inspection;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_interpret::entropy;
+use bochner_report::check::{self, Check};
+use bochner_report::claim::{Claim, Hypothesis, Quantity};
+use bochner_report::document::{Axis, Chart, Document, Marks, Picture, Series};
+use bochner_report::plan::{Arm, Role};
+use bochner_report::row::at_last;
+use bochner_report::sections::{self, Column, Columns, Comparison, NAMES_AND_PRESET, own_measures};
+use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
+use bochner_report::{Account, Number, Preset, Scale, Settings};
 use ndarray::Axis as Along;
 
 /// The suite.
@@ -74,6 +77,7 @@ const CELLS: usize = 4;
 
 static CARD: Card = Card {
     name: "figure4",
+    version: 1,
     table: "Figure 4",
     title: "Figure 4, weights and error over the norm p",
     sets: &[
@@ -96,7 +100,6 @@ static CARD: Card = Card {
     baseline: TRANSFORMER,
     against: "the Transformer",
     published: &[],
-    cuts: &[NO_CUT, Cut::new("folds", "the folds were cut to 0 to 4")],
     repeats: true,
     opening: "Root mean square errors in units of the target scaled to [-1, 1]; smaller is better. The **V-number** is the \
               test error in the epoch that is best on a separate validation part, the **R-number** the best test error \
@@ -119,29 +122,32 @@ static CARD: Card = Card {
     ],
 };
 
-static CLAIMS: [Claim; 2] = [
-    Claim::new(
-        "a, b",
-        "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, in \
-         the epoch of the V-number",
-        Criterion::Trend {
-            set: "Housing",
-            models: &DOWN,
-            rising: &[OUTSIDE],
-            falling: &[ENTROPY],
-        },
-    ),
-    Claim::new(
-        "c",
-        "MIKAN's mean error is below the Transformer's for every p from 1 on",
-        Criterion::Below {
-            set: "Housing",
-            models: &FROM_1,
-        },
-    ),
-];
+fn claims() -> Vec<Claim> {
+    let step = |measure| {
+        let steps = DOWN.windows(2);
+        let more = |step: &[&'static str]| {
+            Hypothesis::more(Quantity::Measure(measure), step[1], step[0], "Housing")
+        };
+        steps.map(more).collect::<Vec<_>>()
+    };
+    let falls = step(ENTROPY).into_iter().map(Hypothesis::reversed);
+    let better = FROM_1.map(|model| Hypothesis::better(model, TRANSFORMER, "Housing"));
+    vec![
+        Claim::all(
+            "a, b",
+            "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, \
+             in the epoch of the V-number",
+            step(OUTSIDE).into_iter().chain(falls).collect(),
+        ),
+        Claim::all(
+            "c",
+            "MIKAN's mean error is below the Transformer's for every p from 1 on",
+            better.to_vec(),
+        ),
+    ]
+}
 
-impl Suite for Figure4 {
+impl Experiment for Figure4 {
     fn card(&self) -> &'static Card {
         &CARD
     }
@@ -153,7 +159,7 @@ impl Suite for Figure4 {
         }
         let (splits, points, epochs) = match at.scale {
             Scale::Smoke => (1, 16, 30),
-            Scale::Desk => (if at.gives_up("folds") { 5 } else { 10 }, 32, 500),
+            Scale::Desk => (10, 32, 500),
             Scale::Paper => (10, 64, 1000),
         };
         let arm = |model, preset, p: Option<f64>| {
@@ -189,33 +195,15 @@ impl Suite for Figure4 {
         arms
     }
 
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(RowSource::load(set, arms, files, Some(look))?))
-    }
-
-    fn claims(&self) -> &'static [Claim] {
-        &CLAIMS
-    }
-
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let wrong = "every row of weights has an entropy, and not all weights are alike";
-        vec![
-            check::all_finished(plan, results),
-            check::each(wrong, results, &plan.arms, |row| {
-                let entropy = row.measures.get(ENTROPY).copied().unwrap_or(f64::NAN);
-                let uniform = (row.train_rows as f64 * 1.25).ln();
-                (!(0.0..uniform).contains(&entropy)).then(|| format!("{entropy:.3}"))
-            }),
-            check::same_bits(plan, results),
-        ]
+    fn claims(&self) -> Vec<Claim> {
+        claims()
     }
 
     fn pictures(&self, account: &Account<'_>, document: &mut Document) {
         let figures = [
             (
                 "error",
-                "The error over p: means over the folds.",
+                "The error over p: means over the folds ± one standard error.",
                 errors(account),
             ),
             (
@@ -247,31 +235,40 @@ impl Suite for Figure4 {
         let runs = [("n", Column::N), ("s per fold", Column::Seconds)];
         let errors = [NAMES_AND_PRESET, sections::OWN, &runs].concat();
         sections::own_numbers(document, account, &errors);
+        let names: [Columns<'_>; 2] = [NAMES_AND_PRESET, &[]];
         document.text("The weights in the epoch of the V-number, means over the folds:");
-        own_measures(
-            document,
-            account,
-            [NAMES_AND_PRESET, &[]],
-            &MEASURES,
-            Column::Measure,
-        );
+        own_measures(document, account, names, &MEASURES, Column::Measure);
         document.text("The weights after the last epoch, reported and not judged:");
-        own_measures(
-            document,
-            account,
-            [NAMES_AND_PRESET, &[]],
-            &MEASURES,
-            Column::AtLast,
-        );
+        own_measures(document, account, names, &MEASURES, Column::AtLast);
         sections::against_baseline(document, account, &COMPARISON);
         account.conditions(document);
     }
 }
 
+impl Suite for Figure4 {
+    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+        Ok(Box::new(RowSource::load(set, arms, files, Some(look))?))
+    }
+
+    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
+        let (plan, results) = (account.plan, account.results);
+        let wrong = "every row of weights has an entropy, and not all weights are alike";
+        vec![
+            check::all_finished(plan, results),
+            check::each(wrong, results, &plan.arms, |row| {
+                let entropy = row.measures.get(ENTROPY).copied().unwrap_or(f64::NAN);
+                let uniform = (row.train_rows as f64 * 1.25).ln();
+                (!(0.0..uniform).contains(&entropy)).then(|| format!("{entropy:.3}"))
+            }),
+            check::same_bits(plan, results),
+        ]
+    }
+}
+
 const COMPARISON: Comparison<'static> = Comparison {
     heading: "Against the Transformer, fold by fold",
-    text: "d = error of MIKAN - error of the Transformer on the same fold, starting from the same seed: mean ± SE (SE'), \
-           wins of n. A difference counts from 2 SE.",
+    text: "d = error of MIKAN - error of the Transformer on the same fold, starting from the same seed: mean ± SE \
+           (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by itself.",
     steps: "",
     names: NAMES_AND_PRESET,
 };
@@ -340,25 +337,28 @@ fn chart(title: &str, y: Axis, series: impl IntoIterator<Item = Option<Series>>)
     }
 }
 
+/// Means over the folds, each with a bar of one standard error.
 fn errors(account: &Account<'_>) -> Chart {
-    let of = |arm: &Arm, number| Some(account.results.spread(arm, number)?.0);
-    let series = [(Number::V, "V-number"), (Number::R, "R-number")]
-        .into_iter()
-        .flat_map(|(number, name)| {
-            let own = over_p(account).filter_map(|(p, arm)| Some((p, of(arm, number)?)));
-            let baseline = over_p(account).filter_map(|(p, arm)| {
-                Some((p, of(account.plan.beside(arm, TRANSFORMER)?, number)?))
+    let of = |arm: &Arm, number| {
+        let (mean, deviation) = account.results.spread(arm, number)?;
+        let folds = account.results.of(arm).len().max(2);
+        Some((mean, deviation / ((folds - 1) as f64).sqrt()))
+    };
+    let models = ["MIKAN", TRANSFORMER].into_iter();
+    let series = models.flat_map(|model| {
+        [(Number::V, "V-number"), (Number::R, "R-number")].map(|(number, name)| {
+            let points = over_p(account).filter_map(|(p, arm)| {
+                let baseline = account.plan.beside(arm, model);
+                let (mean, bar) = of(baseline.unwrap_or(arm), number)?;
+                Some(((p, mean), bar))
             });
-            [
-                line(&format!("MIKAN, {name}"), own.collect()),
-                line(&format!("Transformer, {name}"), baseline.collect()),
-            ]
-        });
-    chart(
-        "root mean square error",
-        Axis::Linear("test error".into()),
-        series,
-    )
+            let (points, bars) = points.unzip();
+            let marks = Marks::Errors(bars);
+            line(&format!("{model}, {name}"), points).map(|series| Series { marks, ..series })
+        })
+    });
+    let y = Axis::Linear("test error".into());
+    chart("root mean square error", y, series)
 }
 
 fn shares(account: &Account<'_>) -> Chart {
@@ -384,12 +384,9 @@ fn histograms(account: &Account<'_>, artefact: &str) -> Chart {
                 .collect(),
         )
     });
+    let y = Axis::Linear("share of the weights".into());
     Chart {
         x: Axis::Log("weight".into()),
-        ..chart(
-            "sizes of the weights",
-            Axis::Linear("share of the weights".into()),
-            series,
-        )
+        ..chart("sizes of the weights", y, series)
     }
 }

@@ -1,19 +1,22 @@
 //! Figure 5: what MIKAN has learnt on Cora: its spectral points, the correlation of its heads, and how they differ.
 
-use crate::check::{self, Check};
-use crate::claim::{Claim, Criterion};
-use crate::plan::{Arm, Role};
-use crate::report::Document;
-use crate::sections::{self, Column, Columns, NAMES, own_measures};
-use crate::suite::{At, Card, Cut, Direction, Metric, Model, NO_CUT, Set, Shown, Source, Suite};
-use crate::trial::at_last;
+use super::edges;
+use crate::Error;
+use crate::suite::{Source, Suite};
 use crate::trial::nodes::heads::{
     CORRELATION, DEVIATION, DISTANCE, GROWTH, HEADS_REJECTED, KEPT_SIZE, KURTOSIS,
     LARGEST_KURTOSIS, REJECTED, REJECTED_AT_START, SIZE, START, WITHIN,
 };
 use crate::trial::nodes::{PLANTED, Prepared};
-use crate::{Account, Error, Number, Scale};
 use bochner_datasets::{DataStore, PlanetoidSet, Protocol};
+use bochner_report::check::{self, Check};
+use bochner_report::claim::{Claim, Hypothesis, Quantity};
+use bochner_report::document::Document;
+use bochner_report::plan::{Arm, Role};
+use bochner_report::row::at_last;
+use bochner_report::sections::{Column, Columns, NAMES, own_measures};
+use bochner_report::suite::{At, Card, Direction, Experiment, Metric, Model, Set, Shown};
+use bochner_report::{Account, Number, Scale};
 
 /// The suite.
 pub const FIGURE_5: Figure5 = Figure5;
@@ -27,6 +30,7 @@ const LEARNT: f64 = 30.0;
 
 static CARD: Card = Card {
     name: "figure5",
+    version: 1,
     table: "Figure 5",
     title: "Figure 5, spectral points and heads on Cora",
     sets: &[
@@ -45,10 +49,6 @@ static CARD: Card = Card {
     baseline: "IKAN",
     against: "IKAN",
     published: &[],
-    cuts: &[
-        NO_CUT,
-        Cut::new("points", "the spectral points were cut to 32"),
-    ],
     repeats: true,
     opening: "What the first layer has learnt, with the weights that GAT's rule keeps: those of the epoch of the V-number. \
               512 points are drawn of the density of each head, and compared with the Gaussian of their own mean and \
@@ -83,53 +83,42 @@ static CARD: Card = Card {
     ],
 };
 
-static CLAIMS: [Claim; 4] = [
-    Claim::new(
-        "a, b",
-        "MIKAN's spectral density is not Gaussian: in most runs the energy test rejects it at 1 % for at least one head",
-        Criterion::InMost {
-            set: "Cora",
-            model: "MIKAN",
-            measure: REJECTED,
-            least: 1.0,
-        },
-    ),
-    Claim::new(
-        "a, b: size",
-        "the points whose density that is still make a kernel: in most runs they have kept at least a tenth of their size \
-         before training",
-        Criterion::InMost {
-            set: "Cora",
-            model: "MIKAN",
-            measure: KEPT_SIZE,
-            least: 0.1,
-        },
-    ),
-    Claim::new(
-        "c",
-        "the covariance of the copula is not the identity: in most runs the correlation is at least twice its value before \
-         training, which counts as .025 at least",
-        Criterion::InMost {
-            set: "Cora",
-            model: "MIKAN",
-            measure: GROWTH,
-            least: 2.0,
-        },
-    ),
-    Claim::new(
-        "d",
-        "MIKAN's weights differ more across heads than IKAN's, by 2 standard errors",
-        Criterion::More {
-            set: "Cora",
-            measure: DEVIATION,
-            model: "MIKAN",
-            than: "IKAN",
-            control: None,
-        },
-    ),
-];
+fn claims() -> Vec<Claim> {
+    let most = |name, text, measure, least| {
+        let most = Hypothesis::in_most(measure, "MIKAN", least, "Cora");
+        Claim::all(name, text, vec![most]).one_sided()
+    };
+    let deviation = Quantity::Measure(DEVIATION);
+    vec![
+        most(
+            "a, b",
+            "MIKAN's spectral density is not Gaussian: in most runs the energy test rejects it at 1 % for at least one head",
+            REJECTED,
+            1.0,
+        ),
+        most(
+            "a, b: size",
+            "the points whose density that is still make a kernel: in most runs they have kept at least a tenth of their \
+             size before training",
+            KEPT_SIZE,
+            0.1,
+        ),
+        most(
+            "c",
+            "the covariance of the copula is not the identity: in most runs the correlation is at least twice its value \
+             before training, which counts as .025 at least",
+            GROWTH,
+            2.0,
+        ),
+        Claim::all(
+            "d",
+            "MIKAN's weights differ more across heads than IKAN's",
+            vec![Hypothesis::more(deviation, "MIKAN", "IKAN", "Cora")],
+        ),
+    ]
+}
 
-impl Suite for Figure5 {
+impl Experiment for Figure5 {
     fn card(&self) -> &'static Card {
         &CARD
     }
@@ -151,6 +140,42 @@ impl Suite for Figure5 {
         vec![arm("IKAN"), arm("MIKAN")]
     }
 
+    fn claims(&self) -> Vec<Claim> {
+        claims()
+    }
+
+    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
+        for (arm, caption, pictures) in edges::pictures_along_edges(document, account) {
+            let name = format!("figure5-{}", arm.model.to_lowercase());
+            document.figure(name, caption, pictures);
+        }
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("What was measured");
+        document.text(
+            "Means over the seeds, in the epoch of the V-number. *Rejected at 1 %* is the share of runs in which the test \
+             rejects a Gaussian for at least one head, *heads rejected* for how many, before training and in that epoch; the \
+             size of the points is the root mean square of their coordinates; kurtosis is that of a dimension of a head's \
+             points, mean and largest in size over dimensions and heads.",
+        );
+        let with_accuracy = [NAMES, ACCURACY];
+        own_measures(document, account, with_accuracy, MEASURES, Column::Measure);
+        document.text(
+            "The correlation of MIKAN's heads: of the mean over the latent dimensions, before training and in units of \
+             that; within a dimension, mean over the dimensions; and the Frobenius norm of the mean matrix less the identity.",
+        );
+        own_measures(document, account, [NAMES, &[]], COPULA, Column::Measure);
+        document.text("All of them after the last epoch, reported and not judged:");
+        for names in [MEASURES, COPULA] {
+            own_measures(document, account, [NAMES, &[]], names, Column::AtLast);
+        }
+        edges::heads_along_edges(document, account, "In the epoch of the V-number");
+        account.conditions(document);
+    }
+}
+
+impl Suite for Figure5 {
     fn load(&self, set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
         let prepared = match set.name {
             "planted" => Prepared::planted()?,
@@ -160,10 +185,6 @@ impl Suite for Figure5 {
             }
         };
         Ok(Box::new(prepared.looked_at()))
-    }
-
-    fn claims(&self) -> &'static [Claim] {
-        &CLAIMS
     }
 
     fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
@@ -195,36 +216,6 @@ impl Suite for Figure5 {
                 },
             ),
         ]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        for (arm, caption, pictures) in sections::pictures_along_edges(document, account) {
-            let name = format!("figure5-{}", arm.model.to_lowercase());
-            document.figure(name, caption, pictures);
-        }
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("What was measured");
-        document.text(
-            "Means over the seeds, in the epoch of the V-number. *Rejected at 1 %* is the share of runs in which the test \
-             rejects a Gaussian for at least one head, *heads rejected* for how many, before training and in that epoch; the \
-             size of the points is the root mean square of their coordinates; kurtosis is that of a dimension of a head's \
-             points, mean and largest in size over dimensions and heads.",
-        );
-        let with_accuracy = [NAMES, ACCURACY];
-        own_measures(document, account, with_accuracy, MEASURES, Column::Measure);
-        document.text(
-            "The correlation of MIKAN's heads: of the mean over the latent dimensions, before training and in units of \
-             that; within a dimension, mean over the dimensions; and the Frobenius norm of the mean matrix less the identity.",
-        );
-        own_measures(document, account, [NAMES, &[]], COPULA, Column::Measure);
-        document.text("All of them after the last epoch, reported and not judged:");
-        for names in [MEASURES, COPULA] {
-            own_measures(document, account, [NAMES, &[]], names, Column::AtLast);
-        }
-        sections::heads_along_edges(document, account, "In the epoch of the V-number");
-        account.conditions(document);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Inter-modality flow: what four reconstructions of it have in common.
 
-use crate::statistics::{mean, sample_deviation};
+use crate::Error;
 use crate::study::case::{Case, each, larger};
 use crate::study::{Finding, Measure, Study};
-use crate::{Error, Scale};
 use bochner_interpret::{Modality, inter_modality_flow};
 use bochner_numerics::Tolerance;
+use bochner_report::Scale;
+use bochner_report::statistics::{mean, sample_deviation};
 use ndarray::{Array1, Array4, Axis};
 use rand::seq::SliceRandom;
 

@@ -1,15 +1,16 @@
 //! Random features of softmax attention: their error against the theory, over the number of frequencies and by how
 //! these are coupled.
 
-use crate::statistics::{mean, sample_deviation};
+use crate::Error;
 use crate::study::case::{Case, each, normalised};
 use crate::study::rate::{POINTS, Rate, chart};
 use crate::study::{Finding, Measure, Study};
-use crate::{Error, Scale};
 use bochner_kernels::{
     Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_frequencies,
     random_feature_map,
 };
+use bochner_report::Scale;
+use bochner_report::statistics::{mean, sample_deviation};
 use ndarray::{Array2, ArrayView2, s};
 
 /// The suite.
@@ -298,9 +299,8 @@ fn attention(scale: Scale) -> Result<Finding, Error> {
         .enumerate()
     {
         let errors = each(3 + setting, cases, |case| outputs(case, width, size))?;
-        let at = |n: usize, place: usize| -> Result<f64, Error> {
-            mean(&errors.iter().map(|e| e[n][place]).collect::<Vec<_>>())
-        };
+        let at =
+            |n: usize, place: usize| mean(&errors.iter().map(|e| e[n][place]).collect::<Vec<_>>());
         for (n, (name, _)) in MAPS.into_iter().enumerate() {
             for (place, count) in MANY.into_iter().enumerate() {
                 let what = format!("d = {width}, deviation {size}, {name}, R = {count}: error");

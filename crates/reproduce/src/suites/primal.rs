@@ -1,9 +1,8 @@
 //! Primal-Attention: the theorem on the zero of its objective, and what its loss does to singular values.
 
-use crate::statistics::{Paired, mean};
+use crate::Error;
 use crate::study::case::{Case, each, head, larger, normalised};
 use crate::study::{Finding, Measure, Study};
-use crate::{Error, Scale};
 use bochner_attention::{
     Mask, Mechanism, Pass, Primal,
     mechanism::{Cotangents, PrimalReduction, PrimalTrace, PrimalWeights, Streams},
@@ -11,6 +10,8 @@ use bochner_attention::{
 use bochner_dense::svd;
 use bochner_numerics::{Seed, parallel};
 use bochner_ops::{AdamConfig, AdamRule, Moments};
+use bochner_report::Scale;
+use bochner_report::statistics::{Paired, mean};
 use bochner_spectral::Size;
 use ndarray::{Array1, Array2, Array4, ArrayView2, Axis, s};
 
@@ -203,7 +204,7 @@ fn decay(scale: Scale) -> Result<Finding, Error> {
         shares.push(of(1, 1));
     }
     for (n, eta) in ETAS.into_iter().enumerate().skip(1) {
-        let gain = Paired::new(&shares[0], &shares[n], None)?;
+        let gain = Paired::between(&shares[0], &shares[n])?;
         let error = gain.error.unwrap_or(f64::NAN);
         let what = format!("η = {eta} less 0: share of the first 4");
         measures.push(Measure::shown(what, -gain.mean).with_error(error));

@@ -2,17 +2,19 @@
 //!
 //! Everything that is judged is named here, before anything is run.
 
-use crate::check::{self, Check};
-use crate::claim::{Asked, Claim, Criterion};
-use crate::plan::{Arm, Role};
-use crate::report::Document;
-use crate::sections::{self, Column, Columns, Comparison, NAMES};
-use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
+use crate::Error;
+use crate::suite::{Source, Suite};
 use crate::trial::events::{Clock, EventSettings, LAST_EVENT, MOST_FREQUENT, MOVED};
-use crate::{Account, Error, Scale, Settings};
 use bochner_datasets::{DataStore, Echoes, Protocol, events};
 use bochner_models::next_event::TimeSense;
 use bochner_numerics::Seed;
+use bochner_report::check::{self, Check};
+use bochner_report::claim::{Claim, Hypothesis};
+use bochner_report::document::Document;
+use bochner_report::plan::{Arm, Role};
+use bochner_report::sections::{self, Column, Columns, Comparison, NAMES};
+use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
+use bochner_report::{Account, Scale, Settings};
 
 /// The suite.
 pub const TIME: Time = Time;
@@ -47,6 +49,7 @@ const HUNDRED_DAYS: f64 = 8.64e6;
 
 static CARD: Card = Card {
     name: "time",
+    version: 1,
     table: "Xu et al. 2019, next-event prediction",
     title: "Functional time",
     sets: &[
@@ -65,7 +68,6 @@ static CARD: Card = Card {
     baseline: NONE,
     against: "the model without time",
     published: &[],
-    cuts: &[NO_CUT, Cut::new("folds", "the folds were cut to 0 to 2")],
     repeats: true,
     opening: "One layer of causal softmax attention foretells the kind of the next event from the kinds and times of those \
               before it. Each event is a vector of its kind joined with features of its time: **Bochner** features are sines \
@@ -98,36 +100,44 @@ static CARD: Card = Card {
     ],
 };
 
-static CLAIMS: [Claim; 4] = [
-    Claim::new(
-        "echoes",
-        "on the drawn stream Bochner, Mercer and both are each better than no time, positions and shuffled times, by 2 \
-         standard errors",
-        Criterion::on_average(
-            FUNCTIONAL,
+fn claims() -> Vec<Claim> {
+    let over = |name, text, others: &[&'static str], set| {
+        let pairs = FUNCTIONAL.iter().flat_map(|model| {
+            others
+                .iter()
+                .map(|other| Hypothesis::better(model, other, set))
+        });
+        Claim::all(name, text, pairs.collect())
+    };
+    vec![
+        over(
+            "echoes",
+            "on the drawn stream Bochner, Mercer and both are each better than no time, positions and shuffled times",
             &[NONE, POSITIONS, SHUFFLED],
-            &[ECHOES],
-            Asked::Clear,
+            ECHOES,
         ),
-    ),
-    Claim::new(
-        "badges",
-        "on badges Bochner, Mercer and both are each better than no time, by 2 standard errors",
-        Criterion::on_average(FUNCTIONAL, &[NONE], &[BADGES], Asked::Clear),
-    ),
-    Claim::new(
-        "positions",
-        "on badges Bochner, Mercer and both are each better than positions, by 2 standard errors (partly: at all)",
-        Criterion::on_average(FUNCTIONAL, &[POSITIONS], &[BADGES], Asked::ClearOrSign),
-    ),
-    Claim::new(
-        "control",
-        "on badges Bochner, Mercer and both are each better than shuffled times, by 2 standard errors",
-        Criterion::on_average(FUNCTIONAL, &[SHUFFLED], &[BADGES], Asked::Clear),
-    ),
-];
+        over(
+            "badges",
+            "on badges Bochner, Mercer and both are each better than no time",
+            &[NONE],
+            BADGES,
+        ),
+        over(
+            "positions",
+            "on badges Bochner, Mercer and both are each better than positions",
+            &[POSITIONS],
+            BADGES,
+        ),
+        over(
+            "control",
+            "on badges Bochner, Mercer and both are each better than shuffled times",
+            &[SHUFFLED],
+            BADGES,
+        ),
+    ]
+}
 
-impl Suite for Time {
+impl Experiment for Time {
     fn card(&self) -> &'static Card {
         &CARD
     }
@@ -135,7 +145,6 @@ impl Suite for Time {
     fn arms(&self, at: &At<'_>) -> Vec<Arm> {
         let folds = match at.scale {
             Scale::Smoke => 1,
-            Scale::Desk if at.gives_up("folds") => 3,
             Scale::Desk => 5,
             Scale::Paper => 10,
         };
@@ -147,15 +156,30 @@ impl Suite for Time {
         CARD.models.iter().map(arm).collect()
     }
 
+    fn claims(&self) -> Vec<Claim> {
+        claims()
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Accuracies");
+        document.text(
+            "*Last event* is the share of test sequences whose last event is foretold, in the epoch of the V-number: what the \
+             paper measures; *most frequent last kind* is that share for a forecaster who always names the kind that is last \
+             most often in training. The last column is the mean distance that logits move after the last epoch when the \
+             times of test sequences are shuffled.",
+        );
+        sections::own_numbers(document, account, &[NAMES, sections::OWN, SEEN].concat());
+        sections::against_baseline(document, account, &COMPARISON);
+        account.conditions(document);
+    }
+}
+
+impl Suite for Time {
     fn load(&self, set: &Set, _: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
         Ok(Box::new(match set.title {
             ECHOES => STREAM.draw(Seed::new(crate::study::SEED))?,
             _ => events::load(files)?,
         }))
-    }
-
-    fn claims(&self) -> &'static [Claim] {
-        &CLAIMS
     }
 
     fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
@@ -181,19 +205,6 @@ impl Suite for Time {
             check::same_bits(plan, results),
         ]
     }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Accuracies");
-        document.text(
-            "*Last event* is the share of test sequences whose last event is foretold, in the epoch of the V-number: what the \
-             paper measures; *most frequent last kind* is that share for a forecaster who always names the kind that is last \
-             most often in training. The last column is the mean distance that logits move after the last epoch when the \
-             times of test sequences are shuffled.",
-        );
-        sections::own_numbers(document, account, &[NAMES, sections::OWN, SEEN].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        account.conditions(document);
-    }
 }
 
 const SEEN: Columns<'static> = &[
@@ -206,8 +217,9 @@ const SEEN: Columns<'static> = &[
 
 const COMPARISON: Comparison<'static> = Comparison {
     heading: "Model against model, fold by fold",
-    text: "d = accuracy of the model - accuracy of the other on the same fold, in points, starting from the same seed: mean ± \
-           SE (SE'), wins of n. A difference counts from 2 SE.",
+    text: "d = accuracy of the model - accuracy of the other on the same fold, in points, starting from the same seed: \
+           mean ± SE (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by \
+           itself.",
     steps: "",
     names: NAMES,
 };

@@ -3,13 +3,14 @@
 use super::rows;
 use super::{Evaluation, Facts, Findings, Step, failed};
 use crate::suite::Source;
-use crate::{Error, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_datasets::RegressionData;
 use bochner_models::datapoints::{
     Between, Cell, Column, Example, Masking, NptConfig, Table, Task, Trainer,
 };
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::{Seed, standard_normal};
+use bochner_report::Unit;
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -179,7 +180,7 @@ struct LookUp {
 impl LookUp {
     /// Draws what the unit learns from.
     fn start(unit: &Unit) -> Result<Self, Error> {
-        let settings: NptSettings = unit.read_settings()?;
+        let settings: NptSettings = crate::trial::read_settings(unit)?;
         let Learnt::Copies(copies) = settings.learnt else {
             return Err(failed(unit, &"its settings are those of a data set"));
         };

@@ -102,7 +102,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Direction;
+    use bochner_report::suite::Direction;
 
     fn rule(patience: usize) -> EarlyStopping {
         EarlyStopping {

@@ -2,13 +2,14 @@
 
 use super::{Evaluation, Facts, Findings, Step, failed};
 use crate::suite::Source;
-use crate::{Error, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_attention::Softmax;
 use bochner_datasets::{EventData, EventSequence, Split};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::next_event::{Events, NextEventConfig, Task, TimeSense, Trainer};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
+use bochner_report::Unit;
 use bochner_text::BatchConfig;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -107,7 +108,7 @@ impl EventSettings {
 
 impl Source for EventData {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        let settings: EventSettings = unit.read_settings()?;
+        let settings: EventSettings = crate::trial::read_settings(unit)?;
         let split = self.splits.get(unit.split);
         let split = split.ok_or_else(|| failed(unit, &"there is no such split"))?;
         let seed = Seed::new(unit.seed);
@@ -244,8 +245,8 @@ impl Trial for Next<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Preset, Scale, Settings};
     use bochner_datasets::Protocol;
+    use bochner_report::{Preset, Scale, Settings};
 
     fn settings() -> EventSettings {
         EventSettings {
@@ -335,6 +336,7 @@ mod tests {
             seed: 1,
             repeat: 0,
             settings: Settings::of(&settings),
+            versions: None,
         };
         let mut trial = data.start(&unit).unwrap();
         let facts = trial.facts();

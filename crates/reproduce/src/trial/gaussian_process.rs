@@ -246,13 +246,13 @@ impl Trial for Process<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scale;
-    use crate::Unit;
     use crate::suites::REGRESSION;
     use crate::suites::tests::plan;
     use bochner_datasets::{
         DataStore, Policy, Protocol, RegressionData, RegressionSet, Rows as Which, load,
     };
+    use bochner_report::Scale;
+    use bochner_report::Unit;
     use std::ops::ControlFlow;
 
     fn passenger() -> RegressionData {

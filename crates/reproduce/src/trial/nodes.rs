@@ -3,13 +3,14 @@
 pub mod heads;
 
 use super::{EarlyStopping, Evaluation, Facts, Findings, Keep, Rule, Step, failed};
-use crate::{Error, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_datasets::{CsrMatrix, EdgeList, PlanetoidData, PlantedPartition, Split};
 use bochner_graph::{Graph, GraphAttention, GraphInspection, SparseFeatures};
 use bochner_models::node_classifier::{
     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
 };
 use bochner_numerics::Seed;
+use bochner_report::Unit;
 use heads::Kept;
 use ndarray::Array3;
 use serde::{Deserialize, Serialize};
@@ -126,7 +127,7 @@ impl Prepared {
 
 /// Sets up the training of a unit.
 pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn Trial + 'a>, Error> {
-    let settings: NodeSettings = unit.read_settings()?;
+    let settings: NodeSettings = crate::trial::read_settings(unit)?;
     let trainer = trainer(&settings, prepared, Seed::new(unit.seed));
     let mut classifier = Classifier {
         unit: unit.clone(),

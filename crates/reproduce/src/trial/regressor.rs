@@ -2,12 +2,12 @@
 
 use super::rows::{Task, narrow};
 use super::{Evaluation, Facts, Findings, Keep, Step};
-use crate::store::{Heads, Shades};
 use crate::{Error, Trial};
 use bochner_attention::{Variant, mechanism::Inspection};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
+use bochner_report::row::{Heads, Shades};
 use ndarray::{Array2, ArrayView2, Axis};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -225,6 +225,6 @@ fn heads(inspection: &Inspection<f32>) -> Heads {
             .outer_iter()
             .map(draw)
             .collect(),
-        ..Heads::learnt(points, inspection.correlation.as_ref())
+        ..crate::trial::learnt_heads(points, inspection.correlation.as_ref())
     }
 }

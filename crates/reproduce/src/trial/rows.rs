@@ -4,11 +4,13 @@ use super::datapoints::{self, NptSettings};
 use super::gaussian_process::{self, ProcessSettings};
 use super::regressor::{self, Look};
 use super::{Evaluation, Facts, failed};
-use crate::plan::Arm;
-use crate::store::Predictions;
-use crate::suite::{Set, Source};
-use crate::{Error, Trial, Unit};
+use crate::suite::Source;
+use crate::{Error, Trial};
 use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, Split, load};
+use bochner_report::Unit;
+use bochner_report::plan::Arm;
+use bochner_report::row::Predictions;
+use bochner_report::suite::Set;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Display;
@@ -52,7 +54,7 @@ impl Source for RowSource {
         }
         match unit.settings.read::<NptSettings>() {
             Ok(settings) => datapoints::start(task, &settings),
-            Err(_) => regressor::start(task, unit.read_settings()?, self.look),
+            Err(_) => regressor::start(task, crate::trial::read_settings(unit)?, self.look),
         }
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use bayes::naive_bayes;
 use super::{Evaluation, Facts, Findings, Keep, Step, failed};
 use crate::mechanisms::mechanism;
 use crate::suite::Source;
-use crate::{Error, Preset, Settings, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_attention::Variant;
 use bochner_datasets::{SentenceData, Split};
 use bochner_interpret::{head_diversity, head_spread, kept_queries};
@@ -17,6 +17,7 @@ use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_nn::parameter_count;
 use bochner_numerics::Seed;
+use bochner_report::{Preset, Settings, Unit};
 use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
 use dfdx::tensor::Cpu;
 use ndarray::Axis;
@@ -156,7 +157,7 @@ impl Source for Corpus {
 
 /// Sets up the training of a classifier with an encoder.
 pub(crate) fn start<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<Box<dyn Trial + 'a>, Error> {
-    let settings: SentenceSettings = unit.read_settings()?;
+    let settings: SentenceSettings = crate::trial::read_settings(unit)?;
     let split = corpus.split(unit)?;
     let classifier = Classifier::new(unit.clone(), settings, corpus, split);
     Ok(Box::new(classifier.map_err(|error| failed(unit, &*error))?))

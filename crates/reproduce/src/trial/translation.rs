@@ -8,11 +8,12 @@ pub use trace::{Place, Trace};
 
 use super::{Evaluation, Facts, Finals, Findings, Keep, Moment, Step, failed};
 use crate::suite::Source;
-use crate::{Error, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_attention::Pass;
 use bochner_datasets::{ParallelText, TranslationData};
 use bochner_models::translator::{Pair, Task, Trainer};
 use bochner_numerics::Seed;
+use bochner_report::Unit;
 use bochner_text::{
     BatchConfig, BeamConfig, BleuConfig, BleuStatistics, BootstrapConfig, Counted, Marks,
     SubwordConfig, Subwords, TokenCounts, Tokenisation, Vocabulary, bootstrap, line_statistics,
@@ -83,7 +84,7 @@ impl Corpus {
 
 impl Source for Corpus {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        let settings: TranslationSettings = unit.read_settings()?;
+        let settings: TranslationSettings = crate::trial::read_settings(unit)?;
         let translator = Translator::new(unit.clone(), settings, &self.0);
         Ok(Box::new(translator.map_err(|error| failed(unit, &*error))?))
     }
@@ -398,10 +399,10 @@ impl Trial for Translator<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scale;
     use crate::suites::TRANSLATION;
     use crate::suites::tests::plan;
     use bochner_datasets::Reversal;
+    use bochner_report::Scale;
 
     #[test]
     fn cross_attention_is_that_of_the_targets_to_the_sources() {
@@ -413,7 +414,7 @@ mod tests {
         let data = letters.draw(Seed::new(3)).unwrap();
         let plan = plan(&TRANSLATION, Scale::Smoke);
         let unit = plan.claimed("reverse", "Transformer").unwrap().units[0].clone();
-        let settings = unit.read_settings().unwrap();
+        let settings = crate::trial::read_settings(&unit).unwrap();
         let mut translator = Translator::new(unit, settings, &data).unwrap();
         let traces = [(); 2].map(|()| {
             let found = translator.traces(0).unwrap().artefacts;

@@ -1,7 +1,6 @@
 //! The suites whose smoke data are generated or built in run anywhere, and their checks pass.
 
-use bochner_reproduce::claim::Criterion;
-use bochner_reproduce::store::Row;
+use bochner_report::row::Row;
 use bochner_reproduce::suites::{Entry, SUITES};
 use std::path::Path;
 use std::process::Command;
@@ -35,12 +34,9 @@ fn assert_measured(out: &Path) {
         let rows = rows.lines().map(|row| serde_json::from_str(row).unwrap());
         let rows: Vec<Row> = rows.collect();
         for claim in suite.claims() {
-            let (mut models, sets) = claim.criterion.names();
-            if let Criterion::RisesMost { .. } = claim.criterion {
-                models.push(suite.card().baseline);
-            }
+            let sets = claim.sets();
             let of_claim = looked;
-            for model in models {
+            for model in claim.models() {
                 let own = rows.iter().filter(|row| row.unit.variant == model);
                 let (named, others): (Vec<&Row>, Vec<&Row>) =
                     own.partition(|row| sets.contains(&row.unit.set.as_str()));
@@ -49,13 +45,13 @@ fn assert_measured(out: &Path) {
                 if own.is_empty() {
                     continue;
                 }
-                for measure in claim.criterion.measures() {
+                for measure in claim.measures() {
                     looked += 1;
                     let is_there = own.iter().all(|row| row.measures.contains_key(measure));
                     assert!(is_there, "{name}, {}: {measure} of {model}", claim.name);
                 }
             }
-            let needs = !claim.criterion.measures().is_empty();
+            let needs = !claim.measures().is_empty();
             assert!(
                 !needs || looked > of_claim,
                 "{name}, {}: no rows",

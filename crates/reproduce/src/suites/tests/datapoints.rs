@@ -7,9 +7,10 @@ const SETS: [&str; 2] = ["look-up", "add one"];
 
 /// The verdicts on a model with this error on the tables of copies, and these measures.
 fn judged(error: f64, measures: [f64; 3]) -> Vec<Verdict> {
-    let plan = plan(&DATAPOINTS, Scale::Desk);
-    let mut all = results(&DATAPOINTS, &plan, |arm, _| {
-        Some(if arm.model == "NPT" { error } else { 1.0 })
+    let plan = plan(&DATAPOINTS, Scale::Paper);
+    let mut all = results(&DATAPOINTS, &plan, |arm, unit| {
+        let error = if arm.model == "NPT" { error } else { 1.0 };
+        Some(error + 0.002 * noise(arm, unit))
     });
     let arms = plan.arms.iter().filter(|arm| SETS.contains(&arm.set));
     let rows = arms.flat_map(|arm| {
@@ -48,9 +49,18 @@ fn tables_of_rows_have_the_regressor_and_the_processes_beside_them() {
 fn a_set_that_is_named_twice_is_planned_once() {
     let sets = DATAPOINTS.card().asked(Scale::Desk, &[]);
     let twice = [&sets[..], &sets[..]].concat();
-    let [one, two] = [&sets, &twice]
-        .map(|sets| Plan::new(&DATAPOINTS, sets, frame(Scale::Desk, 0), Choices::None));
+    let [one, two] =
+        [&sets, &twice].map(|sets| Plan::new(&DATAPOINTS, sets, frame(Scale::Desk), Choices::None));
     assert_eq!(one.arms.len(), two.arms.len());
+}
+
+/// Three runs cannot show what happens in most of them.
+#[test]
+fn desk_has_too_few_runs_for_a_majority() {
+    let plan = plan(&DATAPOINTS, Scale::Desk);
+    let results = results(&DATAPOINTS, &plan, |_, _| Some(0.99));
+    let verdict = verdicts(&DATAPOINTS, &plan, &results)[2].to_string();
+    assert_eq!(verdict, "not tested: 3 runs cannot show a majority");
 }
 
 #[test]

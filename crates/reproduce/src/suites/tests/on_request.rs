@@ -7,7 +7,7 @@ fn with(suite: &'static dyn Suite, scale: Scale, on_request: OnRequest) -> Plan 
     let sets = suite.card().asked(scale, &[]);
     let frame = Frame {
         on_request,
-        ..frame(scale, 0)
+        ..frame(scale)
     };
     Plan::new(suite, &sets, frame, Choices::Dearest)
 }
@@ -20,7 +20,7 @@ fn they_are_planned_only_then_and_change_no_other_unit() {
             let all = with(suite, scale, OnRequest::Included);
             let (others, same): (Vec<Arm>, Vec<Arm>) =
                 (all.arms.iter().cloned()).partition(|arm| suite.card().is_on_request(arm.model));
-            assert_eq!(same, usual.arms, "{suite:?}");
+            assert_eq!(same, usual.arms, "{}", suite.card().name);
             for set in usual.sets() {
                 let models: Vec<&str> = others
                     .iter()

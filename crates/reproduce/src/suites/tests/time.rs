@@ -42,17 +42,14 @@ fn a_gain_that_shuffled_times_have_too_is_no_gain_of_times() {
                 "shuffled times" => shuffled,
                 _ => 0.03,
             };
-            Some(0.4 + gain + 0.001 * ((unit.split * 7 + arm.model.len()) % 3) as f64)
+            Some(0.4 + gain + 0.001 * noise(arm, unit))
         });
         verdicts(&TIME, &plan, &results)
     };
     assert_eq!(judged(0.0), [(); 4].map(|()| Verdict::Reproduced));
     let planted = judged(0.03);
     for place in [0, 3] {
-        assert!(
-            matches!(planted[place], Verdict::NotReproduced(_)),
-            "{planted:?}"
-        );
+        assert!(planted[place] == Verdict::Undecided, "{planted:?}");
     }
     assert_eq!(planted[1..3], [Verdict::Reproduced, Verdict::Reproduced]);
 }

@@ -1,13 +1,13 @@
 //! Table 3: what is planned, what the gate and the choices do, and what is judged.
 
 use super::*;
-use crate::Mark;
-use crate::check;
-use crate::store::{Artefacts, Curve};
 use crate::trial::Moment;
 use crate::trial::translation::Place;
 use crate::trial::translation::{LAST_LOSS, TranslationSettings};
 use bochner_datasets::{DataStore, Policy};
+use bochner_report::check;
+use bochner_report::check::Mark;
+use bochner_report::row::{Artefacts, Curve};
 
 fn settings(arm: &Arm) -> TranslationSettings {
     arm.settings().read().unwrap()
@@ -23,33 +23,14 @@ fn desk(results: &Results) -> Plan {
     Plan::new(
         &TRANSLATION,
         &sets,
-        frame(Scale::Desk, 0),
+        frame(Scale::Desk),
         Choices::Of(results),
     )
 }
 
-#[test]
-fn the_last_cut_has_two_seeds_and_few_points_in_linear_time() {
-    let sets = TRANSLATION.card().asked(Scale::Desk, &[]);
-    let last = TRANSLATION.card().cuts.len() - 1;
-    let frame = frame(Scale::Desk, last);
-    let plan = Plan::new(&TRANSLATION, &sets, frame, Choices::Dearest);
-    let arms = plan.compared();
-    let arms = arms.map(|arm| (arm.model, arm.units.len(), arm.settings().points()));
-    let expected = [
-        ("Transformer", 2, None),
-        ("IKAN-direct", 2, Some(32)),
-        ("MIKAN", 2, Some(32)),
-        ("Performer", 1, None),
-        ("IKAN-direct, linear time", 1, Some(8)),
-    ];
-    assert_eq!(arms.collect::<Vec<_>>(), expected);
-    assert!(plan.compared().all(|arm| arm.settings().epochs() == 23));
-}
-
 /// Results with a validation value and a loss for each unit of a plan. Settings are chosen by the loss in the V-epoch, a
 /// norm by the loss after the last epoch; the loss that a choice must not look at has the other sign.
-fn validated(plan: &Plan, of: impl Fn(&Arm) -> (f64, f64)) -> Vec<crate::store::Row> {
+fn validated(plan: &Plan, of: impl Fn(&Arm) -> (f64, f64)) -> Vec<bochner_report::row::Row> {
     let rows = plan.arms.iter().flat_map(|arm| {
         let (value, loss) = of(arm);
         let rows = arm.units.iter().map(move |unit| {
@@ -72,22 +53,18 @@ fn none() -> Results {
 }
 
 #[test]
-fn desk_has_three_seeds_of_three_models_and_one_of_two_more() {
+fn desk_has_two_seeds_of_three_models_and_one_of_two_more() {
     let plan = plan(&TRANSLATION, Scale::Desk);
-    let arms: Vec<(&str, usize)> = plan
-        .compared()
-        .map(|arm| (arm.model, arm.units.len()))
-        .collect();
-    assert_eq!(
-        arms,
-        [
-            ("Transformer", 3),
-            ("IKAN-direct", 3),
-            ("MIKAN", 3),
-            ("Performer", 1),
-            ("IKAN-direct, linear time", 1)
-        ]
-    );
+    let arms = plan.compared();
+    let arms = arms.map(|arm| (arm.model, arm.units.len(), arm.settings().points()));
+    let expected = [
+        ("Transformer", 2, None),
+        ("IKAN-direct", 2, Some(32)),
+        ("MIKAN", 2, Some(32)),
+        ("Performer", 1, None),
+        ("IKAN-direct, linear time", 1, Some(8)),
+    ];
+    assert_eq!(arms.collect::<Vec<_>>(), expected);
     let own = settings(claimed(&plan, "MIKAN"));
     assert_eq!(
         (own.layers, own.width, own.heads, own.points),
@@ -97,7 +74,7 @@ fn desk_has_three_seeds_of_three_models_and_one_of_two_more() {
         let linear = ["Performer", "IKAN-direct, linear time"].contains(&arm.model);
         let dropped = settings(arm).attention_dropout;
         assert_eq!(dropped, if linear { 0.0 } else { 0.3 }, "{}", arm.model);
-        assert_eq!(arm.settings().epochs(), 30);
+        assert_eq!(arm.settings().epochs(), 23);
     }
     let norms = plan.arms.iter().filter(|arm| arm.role == Role::OwnChoice);
     let norms: Vec<(&str, Option<f64>, usize)> = norms
@@ -162,35 +139,33 @@ fn each_model_has_the_norm_of_the_smallest_validation_loss() {
 }
 
 #[test]
-fn not_worse_is_judged_by_half_a_point_and_only_behind_the_gate() {
-    let plan = plan(&TRANSLATION, Scale::Desk);
-    let judged = |baseline: f64, mikan: f64| {
-        let of = |arm: &Arm, _: &Unit| {
-            Some(if arm.model == "MIKAN" {
+fn two_seeds_are_never_judged_and_not_worse_is_a_bound_behind_the_gate() {
+    let judged = |scale: Scale, baseline: f64, mikan: f64| {
+        let plan = plan(&TRANSLATION, scale);
+        let of = |arm: &Arm, unit: &Unit| {
+            let own = if arm.model == "MIKAN" {
                 mikan
             } else {
                 baseline
-            })
+            };
+            Some(own + 0.05 * noise(arm, unit))
         };
-        let mut all = results(&TRANSLATION, &plan, of);
-        let rows = validated(&plan, |arm| {
-            let value = of(arm, &arm.units[0]).unwrap();
-            (value, 1.0)
-        });
-        all.extend(rows.into_iter().map(|mut row| {
-            row.measures = all_measures();
-            row
-        }));
-        verdicts(&TRANSLATION, &plan, &all)
+        verdicts(&TRANSLATION, &plan, &results(&TRANSLATION, &plan, of))
     };
-    let near = judged(34.0, 33.6);
-    assert_eq!(near[..2], [Verdict::Reproduced, Verdict::Reproduced]);
-    assert!(is_untested(&near[2]), "{:?}", near[2]);
-    let Verdict::NotReproduced(why) = &judged(34.0, 33.4)[0] else {
-        panic!("six tenths worse")
-    };
-    assert!(why.contains("-0.60"), "{why}");
-    let inadequate = judged(31.0, 31.0);
+    let few = judged(Scale::Desk, 34.0, 30.0)[0].to_string();
+    assert_eq!(
+        few,
+        "not tested: 2 runs of MIKAN on Multi30k, at least 3 are needed"
+    );
+    // A tenth below is within the margin, half a point is on it, a whole one beyond.
+    let on_margin = [33.9, 33.5, 32.9].map(|mikan| judged(Scale::Paper, 34.0, mikan).remove(0));
+    let expected = [
+        Verdict::Reproduced,
+        Verdict::Undecided,
+        Verdict::Contradicted,
+    ];
+    assert_eq!(on_margin, expected);
+    let inadequate = judged(Scale::Paper, 31.0, 31.0);
     // Figure 3 is of the same runs, and waits for the same gate.
     for verdict in [&inadequate[0], &inadequate[1], &inadequate[4]] {
         let Verdict::NotTested(why) = verdict else {
@@ -248,7 +223,7 @@ fn paper_runs_the_whole_corpus_with_the_recipe_and_judges_gains_on_it() {
                 (_, "IWSLT14") => on_whole,
                 _ => on_part,
             };
-            Some(34.0 + gain + 0.01 * unit.seed as f64)
+            Some(34.0 + gain + 0.01 * noise(arm, unit))
         };
         let verdicts = verdicts(&TRANSLATION, &plan, &results(&TRANSLATION, &plan, of));
         [2, 3].map(|at| verdicts[at] == Verdict::Reproduced)
@@ -313,51 +288,41 @@ fn a_translator_leaves_the_loss_of_its_last_epoch() {
     assert_ne!(losses[0], losses[1]);
 }
 
-fn all_measures() -> std::collections::BTreeMap<String, f64> {
-    let names = Place::ALL.map(Place::magnitude).concat();
-    names
-        .into_iter()
-        .map(|name| (name.to_owned(), 1.0))
-        .collect()
-}
-
 #[test]
-fn figure_3_needs_the_transformer_ahead_in_both_attentions_and_every_seed() {
-    let plan = plan(&TRANSLATION, Scale::Desk);
+fn figure_3_needs_the_transformer_ahead_in_both_attentions() {
+    let plan = plan(&TRANSLATION, Scale::Paper);
     let judged = |of_last_seed: f64| {
         let mut all = results(&TRANSLATION, &plan, |_, _| Some(40.0));
-        let rows: Vec<_> = plan
-            .arms
-            .iter()
-            .flat_map(|arm| all.of(arm))
-            .cloned()
-            .collect();
-        all.extend(rows.into_iter().map(|mut row| {
-            row.measures = all_measures();
-            let rise = match (&*row.unit.variant, row.unit.seed) {
-                ("Transformer", 2) => of_last_seed,
-                ("Transformer", _) => 1.0,
-                _ => 0.5,
-            };
-            for place in Place::ALL {
-                row.measures
-                    .insert(place.magnitude()[1].to_owned(), 1.0 + rise);
-            }
-            row
-        }));
+        let rows = plan.arms.iter().flat_map(|arm| {
+            let rows = all.of(arm).into_iter().cloned();
+            rows.map(move |mut row| {
+                let rise = match (&*row.unit.variant, row.unit.seed) {
+                    ("Transformer", 2) => of_last_seed,
+                    ("Transformer", _) => 1.0,
+                    _ => 0.5,
+                };
+                for place in Place::ALL {
+                    let [first, last] = place.magnitude().map(str::to_owned);
+                    row.measures.insert(first, 1.0);
+                    let noise = 0.01 * noise(arm, &row.unit);
+                    row.measures.insert(last, 1.0 + rise + noise);
+                }
+                row
+            })
+        });
+        let rows: Vec<_> = rows.collect();
+        all.extend(rows);
         let verdict = verdicts(&TRANSLATION, &plan, &all).remove(4);
         (verdict, report(&TRANSLATION, &plan, &all))
     };
-    assert_eq!(judged(0.6).0, Verdict::Reproduced);
-    let (verdict, text) = judged(0.4);
-    assert!(matches!(verdict, Verdict::NotReproduced(why) if why.contains(", 2 of 3")));
-    // Rises of 1, 1 and .4 less those of .5: the mean is .3, SE = .2.
+    let (verdict, text) = judged(1.0);
+    assert_eq!(verdict, Verdict::Reproduced);
+    assert_eq!(judged(0.4).0, Verdict::Undecided);
     for place in Place::ALL {
         for model in ["IKAN-direct", "MIKAN"] {
             let rise = place.magnitude()[1];
-            let row = format!(
-                "| Figure 3 | rise to {rise} | Transformer | {model} | +0.300 ± 0.200, 2 of 3 |"
-            );
+            let row =
+                format!("| Figure 3 | rise to {rise} | Transformer | {model} | Multi30k | +0.");
             assert!(text.contains(&row), "{row} in {text}");
         }
     }
@@ -394,6 +359,7 @@ fn a_loss_that_rises_in_one_epoch_is_seen() {
             claims: &[],
             checks: &[],
             skipped: &[],
+            earlier: None,
             notes: &[],
             artefacts: &|_| Some(artefacts.clone()),
         };

@@ -1,7 +1,7 @@
 use super::*;
-use crate::statistics::population_deviation;
-use crate::{Preset, Scale, Settings};
 use bochner_datasets::{Protocol, RegressionSet, Split, Table as Inputs};
+use bochner_report::statistics::population_deviation;
+use bochner_report::{Preset, Scale, Settings};
 
 fn settings() -> NptSettings {
     NptSettings {
@@ -31,6 +31,7 @@ fn unit(settings: &NptSettings, seed: u64) -> Unit {
         seed,
         repeat: 0,
         settings: Settings::of(settings),
+        versions: None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the heads of a layer have learnt, and how they differ.
 
-use crate::statistics::{GaussianTest, excess_kurtosis, holm, mean};
-use crate::store::{Heads, Spread};
+use crate::energy::{GaussianTest, excess_kurtosis};
 use crate::trial::Findings;
 use bochner_graph::{EdgeWeights, GraphInspection};
 use bochner_interpret::entropy;
 use bochner_numerics::{ArgumentError, Seed};
+use bochner_report::row::{Heads, Spread};
+use bochner_report::statistics::{holm, mean};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, Axis};
 
 /// Cells of the histogram of deviations, from 0 to the largest there can be.
@@ -99,7 +100,8 @@ fn rejected_heads(points: &Array3<f32>, seed: Seed) -> Result<f64, ArgumentError
     let test = GaussianTest::new(n, dimensions, seed)?;
     let points = points.mapv(f64::from);
     let p_values = points.outer_iter().map(|head| test.p_value(head));
-    Ok(holm(&p_values.collect::<Result<Vec<_>, _>>()?, LEVEL) as f64)
+    let adjusted = holm(&p_values.collect::<Result<Vec<_>, _>>()?);
+    Ok(adjusted.iter().filter(|&&p| p <= LEVEL).count() as f64)
 }
 
 /// The root mean square of the points' coordinates.
@@ -187,7 +189,7 @@ pub(super) enum Kept {
 /// The spectral points of each head, and the correlation of the heads; none without points.
 pub(super) fn learnt(seen: &GraphInspection<f32>, kept: Kept) -> Option<Heads> {
     let points = seen.points.as_ref()?;
-    let heads = Heads::learnt(Some(points.view()), seen.correlation.as_ref());
+    let heads = crate::trial::learnt_heads(Some(points.view()), seen.correlation.as_ref());
     Some(match kept {
         Kept::Points => heads,
         Kept::CorrelationAlone => Heads {

@@ -1,10 +1,11 @@
 //! Multinomial naive Bayes on words and pairs of words: what any model of sentences must be compared with.
 
 use super::Corpus;
-use crate::suite::Direction;
 use crate::trial::{Evaluation, Facts, Step};
-use crate::{Error, Trial, Unit};
+use crate::{Error, Trial};
 use bochner_datasets::Split;
+use bochner_report::Unit;
+use bochner_report::suite::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +34,7 @@ pub(crate) fn naive_bayes<'a>(
     unit: &Unit,
     corpus: &'a Corpus,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
-    let settings: BayesSettings = unit.read_settings()?;
+    let settings: BayesSettings = crate::trial::read_settings(unit)?;
     let split = corpus.split(unit)?;
     Ok(Box::new(NaiveBayes {
         unit: unit.clone(),

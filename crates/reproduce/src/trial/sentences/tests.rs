@@ -1,13 +1,13 @@
 //! Classifiers of sentences on a generated corpus.
 
 use super::*;
-use crate::check::sentences::{NAIVE_BAYES, generated};
+use crate::checks::sentences::{NAIVE_BAYES, generated};
 use crate::suites::CLASSIFICATION;
 use crate::suites::tests::plan;
-use crate::{Scale, Settings};
 use bochner_datasets::sentences::Sentence;
 use bochner_datasets::{Protocol, SentenceSet};
 use bochner_numerics::check::Tolerance;
+use bochner_report::{Scale, Settings};
 
 fn corpus_of(sentences: Vec<Sentence>) -> Corpus {
     let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, vec![sentences]).unwrap();

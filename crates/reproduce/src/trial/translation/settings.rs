@@ -2,12 +2,12 @@
 
 use super::Said;
 use crate::mechanisms::{in_decoder, mechanism};
-use crate::{Preset, Settings};
 use bochner_attention::Variant;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_models::translator::{Pair, TranslatorConfig};
 use bochner_ops::Schedule;
+use bochner_report::{Preset, Settings};
 use bochner_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,467 @@
+//! The judge: from claims and rows to verdicts.
+
+use crate::claim::{Claim, Hypothesis, Quantity, Sense, Shown, Side, Statistic, Test, Than};
+use crate::document::significant;
+use crate::plan::{Arm, Choices, Plan};
+use crate::row::Row;
+use crate::statistics::{
+    Difference, Estimate, FEWEST, LEVEL, holm, independent, partial_conjunction, sign_test,
+};
+use crate::suite::Card;
+use crate::{Number, Preset, Results};
+use std::fmt;
+
+/// What became of a claim. V-numbers and measures alone decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The null hypothesis is rejected.
+    Reproduced,
+    /// The opposite holds by the same rule.
+    Contradicted,
+    /// Neither holds.
+    Undecided,
+    /// The runs cannot tell, and why.
+    NotTested(String),
+    /// The claim has no p-value; the numbers that are shown.
+    Shown(String),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reproduced => f.write_str("reproduced"),
+            Self::Contradicted => f.write_str("contradicted"),
+            Self::Undecided => f.write_str("undecided"),
+            Self::NotTested(why) => write!(f, "not tested: {why}"),
+            Self::Shown(numbers) => write!(f, "shown, not judged: {numbers}"),
+        }
+    }
+}
+
+/// A claim with what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// Its number in the suite.
+    pub name: &'static str,
+    /// The sentence.
+    pub text: &'static str,
+    /// The null hypothesis, the side and the margin.
+    pub null: String,
+    /// The p-values of the claim and of its opposite, adjusted over the claims of the page; absent if it was not tested.
+    pub p_values: Option<[f64; 2]>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The comparisons that the verdict rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A comparison that a verdict rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The quantity.
+    pub quantity: String,
+    /// The model.
+    pub model: String,
+    /// The other model, or the value.
+    pub other: String,
+    /// The sets that count.
+    pub sets: Vec<&'static str>,
+    /// The difference in favour of the claim: mean ± standard error, or the runs that reach the value.
+    pub shown: String,
+    /// The same in R-numbers, which decide nothing.
+    pub in_r: Option<String>,
+    /// The one-sided p-values of the hypothesis and of its opposite.
+    pub p_values: [f64; 2],
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (model, other, sets) = (&self.model, &self.other, self.sets.join(", "));
+        write!(
+            f,
+            "{} of {model} against {other} on {sets}: {}",
+            self.quantity, self.shown
+        )
+    }
+}
+
+/// Judges the claims of a page together.
+///
+/// A claim's p-value is that of its partial conjunction, doubled if it counts both directions. It is *reproduced* if this
+/// p-value, adjusted by Holm's procedure over all claims of the page that have one, is at most [`LEVEL`]. It is
+/// *contradicted* if that of the opposite is.
+pub fn judge(card: &'static Card, claims: &[Claim], plan: &Plan, results: &Results) -> Vec<Judged> {
+    let court = Court {
+        card,
+        plan,
+        results,
+    };
+    let tried: Vec<Result<Trial, Verdict>> = claims.iter().map(|c| court.try_claim(c)).collect();
+    let adjusted = [0, 1].map(|side| {
+        let tested = tried.iter().flatten();
+        holm(&tested.map(|trial| trial.p_values[side]).collect::<Vec<_>>()).into_iter()
+    });
+    let [mut own, mut opposite] = adjusted;
+    let mut judged: Vec<Judged> = Vec::new();
+    for (claim, tried) in claims.iter().zip(tried) {
+        let (mut verdict, p_values, evidence) = match tried {
+            Err(verdict) => (verdict, None, Vec::new()),
+            Ok(trial) => {
+                let p_values = [&mut own, &mut opposite].map(|side| side.next().unwrap_or(1.0));
+                let verdict = match p_values.map(|p| p <= LEVEL) {
+                    [true, _] => Verdict::Reproduced,
+                    [_, true] => Verdict::Contradicted,
+                    _ => Verdict::Undecided,
+                };
+                (verdict, Some(p_values), trial.evidence)
+            }
+        };
+        if let (Some((name, otherwise)), Some(_)) = (claim.needs, p_values) {
+            let needed = judged.iter().find(|judged| judged.name == name);
+            match needed.map(|judged| &judged.verdict) {
+                Some(Verdict::Reproduced) => {}
+                Some(Verdict::NotTested(why)) => verdict = Verdict::NotTested(why.clone()),
+                _ => verdict = Verdict::NotTested(otherwise.into()),
+            }
+        }
+        judged.push(Judged {
+            name: claim.name,
+            text: claim.text,
+            null: claim.null(),
+            p_values,
+            verdict,
+            evidence,
+        });
+    }
+    judged
+}
+
+/// Whether the baseline reaches the gate of a set in validation, where it has one; `None` before it is finished.
+pub fn passes_gate(card: &Card, plan: &Plan, results: &Results, set: &str) -> Option<bool> {
+    let Some(set) = card.set(set).filter(|set| set.gate.is_some()) else {
+        return Some(true);
+    };
+    let baseline = plan.claimed(set.title, card.baseline)?;
+    Choices::Of(results).reaches(card, set, baseline)
+}
+
+/// The mean over sets of a model's mean differences from another, in favour of the model and in shown units, with the
+/// sets that count and on which both are finished. `None` if there are none, or one has too few runs.
+pub fn average_over(
+    (card, plan, results): (&'static Card, &Plan, &Results),
+    [model, other]: [&'static str; 2],
+    sets: &[&'static str],
+    number: Number,
+) -> Option<(Estimate, Vec<&'static str>)> {
+    let court = Court {
+        card,
+        plan,
+        results,
+    };
+    let counts = |set: &&&'static str| passes_gate(card, plan, results, set) == Some(true);
+    let hypothesis = Hypothesis::better(model, other, "");
+    let on = sets.iter().filter(counts).filter_map(|&set| {
+        let sample = court.sample(&hypothesis, set, number).ok()?;
+        Some((sample.estimate()?, set))
+    });
+    let (estimates, sets): (Vec<Estimate>, Vec<&'static str>) = on.unzip();
+    Some((Estimate::average(&estimates)?, sets))
+}
+
+/// The tested part of a claim.
+struct Trial {
+    p_values: [f64; 2],
+    evidence: Vec<Evidence>,
+}
+
+/// Differences in favour of a hypothesis, run by run.
+struct Sample {
+    differences: Vec<Difference>,
+    test_share: Option<f64>,
+}
+
+impl Sample {
+    fn estimate(&self) -> Option<Estimate> {
+        Estimate::new(&independent(&self.differences), self.test_share)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Court<'a> {
+    card: &'static Card,
+    plan: &'a Plan,
+    results: &'a Results,
+}
+
+impl Court<'_> {
+    fn try_claim(&self, claim: &Claim) -> Result<Trial, Verdict> {
+        let (scale, why) = claim.from;
+        if self.plan.scale < scale {
+            return Err(Verdict::NotTested(why.into()));
+        }
+        let (count, of, side) = match &claim.test {
+            Test::AtLeast { count, of, side } => (*count, of, *side),
+            Test::Shown(shown) => return Err(self.shown(shown)),
+        };
+        let tried = of.iter().map(|hypothesis| self.evidence(hypothesis));
+        let (mut evidence, mut missing) = (Vec::new(), Vec::new());
+        for found in tried {
+            match found {
+                Ok(found) => evidence.push(found),
+                Err(why) if missing.contains(&why) => {}
+                Err(why) => missing.push(why),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Verdict::NotTested(missing.join("; ")));
+        }
+        let p_of = |side: usize, count| {
+            let p_values: Vec<f64> = evidence.iter().map(|found| found.p_values[side]).collect();
+            partial_conjunction(&p_values, count)
+        };
+        let both = [p_of(0, count), p_of(1, of.len() - count + 1)];
+        let factor = if side == Side::Two { 2.0 } else { 1.0 };
+        Ok(Trial {
+            p_values: both.map(|p| (factor * p).min(1.0)),
+            evidence,
+        })
+    }
+
+    /// The evidence for a hypothesis, or why there is none.
+    fn evidence(&self, hypothesis: &Hypothesis) -> Result<Evidence, String> {
+        let mut sets = Vec::new();
+        for &set in &hypothesis.sets {
+            match passes_gate(self.card, self.plan, self.results, set) {
+                Some(true) => sets.push(set),
+                Some(false) => {}
+                None => return Err(self.missing(set, self.card.baseline)),
+            }
+        }
+        if sets.is_empty() {
+            let all = hypothesis.sets.join(", ");
+            return Err(format!("the set-up is not adequate on {all}"));
+        }
+        let on = |number| {
+            let samples = sets.iter().map(|set| self.sample(hypothesis, set, number));
+            samples.collect::<Result<Vec<Sample>, String>>()
+        };
+        let (shown, p_values) = match hypothesis.statistic {
+            Statistic::Mean => {
+                let estimate = estimate(&on(Number::V)?, &sets, hypothesis.model)?;
+                let bound = -hypothesis.margin;
+                let p_values = [estimate.p_above(bound), estimate.p_below(bound)];
+                (self.show(hypothesis, &estimate), p_values)
+            }
+            Statistic::Majority => {
+                let samples = on(Number::V)?;
+                let runs = samples.iter().flat_map(|sample| &sample.differences);
+                let n = runs.clone().count();
+                let reached = runs.filter(|d| d.value >= 0.0).count();
+                if sign_test(n, n)[0] > LEVEL {
+                    return Err(format!("{n} runs cannot show a majority"));
+                }
+                (format!("{reached} of {n} runs"), sign_test(reached, n))
+            }
+        };
+        let in_r = match hypothesis.quantity {
+            Quantity::Metric => on(Number::R).and_then(|r| estimate(&r, &sets, hypothesis.model)),
+            Quantity::Measure(_) | Quantity::Rise(_) => Err(String::new()),
+        };
+        let both = match hypothesis.than {
+            Than::Model { preset, .. } => preset != Preset::Paper,
+            Than::Value(_) => false,
+        };
+        let reading = |name: &str, preset: Preset| match both {
+            true => format!("{name} ({})", preset.name()),
+            false => name.to_owned(),
+        };
+        Ok(Evidence {
+            quantity: match hypothesis.quantity {
+                Quantity::Metric => self.card.metric.plural.to_owned(),
+                Quantity::Measure(name) => name.to_owned(),
+                Quantity::Rise([_, last]) => format!("rise to {last}"),
+            },
+            model: reading(hypothesis.model, Preset::Paper),
+            other: match (hypothesis.than, hypothesis.sense) {
+                (
+                    Than::Model {
+                        name,
+                        preset,
+                        share,
+                    },
+                    _,
+                ) if share == 1.0 => reading(name, preset),
+                (Than::Model { name, share, .. }, _) => format!("{share} of {name}"),
+                (Than::Value(value), Sense::More) => format!("at least {value}"),
+                (Than::Value(value), Sense::Less) => format!("at most {value}"),
+            },
+            sets,
+            shown,
+            in_r: in_r.ok().map(|estimate| self.show(hypothesis, &estimate)),
+            p_values,
+        })
+    }
+
+    fn show(&self, hypothesis: &Hypothesis, estimate: &Estimate) -> String {
+        match hypothesis.quantity {
+            Quantity::Metric => self.card.metric.estimate(estimate),
+            Quantity::Measure(_) | Quantity::Rise(_) => {
+                let sign = if estimate.mean > 0.0 { "+" } else { "" };
+                let [mean, error] = [estimate.mean, estimate.error].map(significant);
+                format!("{sign}{mean} ± {error}")
+            }
+        }
+    }
+
+    /// The differences in favour of a hypothesis on a set, in V- or R-numbers where it is about the metric.
+    fn sample(&self, hypothesis: &Hypothesis, set: &str, number: Number) -> Result<Sample, String> {
+        let own = self.plan.claimed(set, hypothesis.model);
+        let rows = self.rows(set, hypothesis.model, own)?;
+        let metric = self.card.metric;
+        let sign = match hypothesis.sense {
+            Sense::More => 1.0,
+            Sense::Less => -1.0,
+        };
+        let lacks = |name: &str| format!("the rows of {} on {set} lack {name}", hypothesis.model);
+        let value = |row: &Row| match hypothesis.quantity {
+            Quantity::Metric => {
+                let value = number.in_row(row);
+                value.ok_or_else(|| format!("{set} has no validation part"))
+            }
+            Quantity::Measure(name) => row.measures.get(name).copied().ok_or_else(|| lacks(name)),
+            Quantity::Rise(names) => {
+                let [first, last] = names.map(|name| row.measures.get(name));
+                let rise = first.zip(last).map(|(first, last)| last - first);
+                rise.ok_or_else(|| lacks(names[1]))
+            }
+        };
+        let differences = match hypothesis.than {
+            Than::Value(bound) => {
+                let shown = |row: &&Row| {
+                    let value = value(row)?;
+                    let shown = match hypothesis.quantity {
+                        Quantity::Metric => metric.show(value),
+                        _ => value,
+                    };
+                    Ok(Difference {
+                        split: row.unit.split,
+                        value: sign * (shown - bound),
+                    })
+                };
+                rows.iter().map(shown).collect::<Result<Vec<_>, String>>()?
+            }
+            Than::Model {
+                name,
+                preset,
+                share,
+            } => {
+                let other = own.and_then(|own| match preset {
+                    Preset::Paper => self.plan.beside(own, name),
+                    preset => self.plan.arm(set, name, preset, own.protocol),
+                });
+                self.rows(set, name, other)?;
+                let (own, other) = own.zip(other).expect("arms with rows");
+                let pairs = self.results.pairs(own, other)?;
+                let difference = |(row, other): &(&Row, &Row)| {
+                    let (own, other) = (value(row)?, value(other)?);
+                    let gain = match hypothesis.quantity {
+                        Quantity::Metric => {
+                            let loss = |value| metric.direction.loss(value);
+                            metric.factor() * (share * loss(other) - loss(own))
+                        }
+                        _ => own - share * other,
+                    };
+                    Ok(Difference {
+                        split: row.unit.split,
+                        value: sign * gain,
+                    })
+                };
+                let differences = pairs.iter().map(difference);
+                differences.collect::<Result<Vec<_>, String>>()?
+            }
+        };
+        Ok(Sample {
+            differences,
+            test_share: crate::results::test_share(&rows),
+        })
+    }
+
+    /// The rows of a finished arm, or why there are none.
+    fn rows<'a>(
+        &'a self,
+        set: &str,
+        model: &str,
+        arm: Option<&Arm>,
+    ) -> Result<Vec<&'a Row>, String> {
+        let finished = arm.filter(|arm| self.results.is_complete(*arm));
+        let finished = finished.ok_or_else(|| self.missing(set, model))?;
+        Ok(self.results.of(finished))
+    }
+
+    /// That a model cannot be judged on a set, and why.
+    fn missing(&self, set: &str, model: &str) -> String {
+        let arm = self.plan.claimed(set, model);
+        let why = match arm.is_some_and(|arm| self.results.has_failed(arm)) {
+            true => "has failed",
+            false => "is not finished",
+        };
+        format!("{model} on {set} {why}")
+    }
+
+    fn shown(&self, shown: &Shown) -> Verdict {
+        let Shown::NearPublished {
+            models,
+            sets,
+            protocol,
+        } = shown;
+        let arms = sets.iter().flat_map(|set| {
+            models.iter().map(move |&(model, preset)| {
+                let arm = self.plan.arm(set, model, preset, *protocol);
+                (format!("{model} on {set}"), arm)
+            })
+        });
+        let (mut near, mut far, mut missing) = (0, Vec::new(), Vec::new());
+        for (name, arm) in arms {
+            match arm.map(|arm| self.is_near(arm)) {
+                Some(Ok(true)) => near += 1,
+                Some(Ok(false)) => far.push(name),
+                Some(Err(why)) => missing.push(format!("{name} ({why})")),
+                None => missing.push(format!("{name} (not run)")),
+            }
+        }
+        let mut text = format!(
+            "{near} of {} means of R-numbers lie within 2 published standard deviations",
+            near + far.len() + missing.len()
+        );
+        for (what, names) in [("not", far), ("missing", missing)] {
+            if !names.is_empty() {
+                text.push_str(&format!("; {what} {}", names.join(", ")));
+            }
+        }
+        Verdict::Shown(text)
+    }
+
+    fn is_near(&self, arm: &Arm) -> Result<bool, &'static str> {
+        let mean = self.results.mean(arm, Number::R).ok_or("not finished")?;
+        let published = self.card.published(arm.model, arm.set);
+        let published = published.ok_or("the paper prints no number")?;
+        let deviation = published.deviation;
+        let deviation = deviation.ok_or("the paper prints no deviation")?;
+        Ok((self.card.metric.show(mean) - published.mean).abs() <= 2.0 * deviation)
+    }
+}
+
+/// The mean over sets of the means of samples, or which set has too few runs.
+fn estimate(samples: &[Sample], sets: &[&str], model: &str) -> Result<Estimate, String> {
+    let of = |(sample, set): (&Sample, &&str)| {
+        let n = independent(&sample.differences).len();
+        let too_few = || {
+            let runs = if n == 1 { "run" } else { "runs" };
+            format!("{n} {runs} of {model} on {set}, at least {FEWEST} are needed")
+        };
+        sample.estimate().ok_or_else(too_few)
+    };
+    let estimates = samples.iter().zip(sets).map(of);
+    let estimates = estimates.collect::<Result<Vec<Estimate>, String>>()?;
+    Estimate::average(&estimates).ok_or_else(|| "there is no set".to_owned())
+}

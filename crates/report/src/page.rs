@@ -1,0 +1,73 @@
+//! The page of an archive: its rows, judged by the rules of today.
+
+use crate::archive::Archive;
+use crate::document::Document;
+use crate::judge::{Judged, judge};
+use crate::plan::{Choices, Frame, OnRequest, Plan};
+use crate::suite::{Experiment, Set};
+use crate::{Account, Results, Scale, Unit};
+
+/// A page, and what became of the claims on it.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The text, tables and pictures.
+    pub document: Document,
+    /// The part of the page that follows in Markdown, where its artefacts are not in the archive.
+    pub appendix: Option<String>,
+    /// The claims.
+    pub claims: Vec<Judged>,
+}
+
+impl Page {
+    /// The page as Markdown.
+    pub fn to_markdown(&self) -> String {
+        let page = self.document.to_markdown();
+        match &self.appendix {
+            Some(appendix) => format!("{page}\n{appendix}"),
+            None => page,
+        }
+    }
+}
+
+/// The arms whose rows an archive has, on the sets that it has, with those that are not finished.
+pub fn plan(experiment: &dyn Experiment, scale: Scale, results: &Results) -> Plan {
+    let card = experiment.card();
+    let has_rows = |set: &&Set| results.all().any(|row| row.unit.set == set.title);
+    let sets: Vec<&'static Set> = card.sets.iter().filter(has_rows).collect();
+    let frame = Frame {
+        scale,
+        epochs: None,
+        on_request: OnRequest::Included,
+    };
+    let mut plan = Plan::new(experiment, &sets, frame, Choices::Of(results));
+    plan.arms
+        .retain(|arm| !results.of(arm).is_empty() || !card.is_on_request(arm.model));
+    plan
+}
+
+/// The page of the rows of one scale of an experiment.
+pub fn of_archive(experiment: &dyn Experiment, scale: Scale, archive: &Archive) -> Page {
+    let card = experiment.card();
+    let mut results = Results::new(card.metric.direction);
+    let rows = archive.rows.iter().filter(|row| row.unit.scale == scale);
+    results.extend(rows.cloned());
+    let plan = plan(experiment, scale, &results);
+    let claims = judge(card, &experiment.claims(), &plan, &results);
+    let artefacts = |unit: &Unit| archive.artefacts.get(&results.row(unit)?.id).cloned();
+    let account = Account {
+        card,
+        plan: &plan,
+        results: &results,
+        claims: &claims,
+        checks: &[],
+        skipped: &[],
+        earlier: archive.earlier.as_ref(),
+        notes: &[],
+        artefacts: &artefacts,
+    };
+    Page {
+        document: account.document(experiment),
+        appendix: archive.appendix.clone(),
+        claims,
+    }
+}

@@ -1,0 +1,388 @@
+//! What is run: the arms of a suite, and the order of their units.
+
+use crate::suite::{At, Card, Experiment, Set};
+use crate::{Number, Preset, Results, Scale, Settings, Unit};
+use bochner_datasets::Protocol;
+
+/// What an arm is run for; units run in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// A choice for the models of all sets rests on it. Every shard runs it, since no shard knows the rest of the plan
+    /// before the choice is made.
+    Common,
+    /// A choice for all models of its set rests on it. Every shard runs it.
+    Choice,
+    /// A choice for its own model rests on it. Every shard runs it.
+    OwnChoice,
+    /// A claim rests on it.
+    Claimed,
+    /// It is compared and reported.
+    Compared,
+    /// The report chooses among such arms by validation, when everything else is done.
+    Candidate,
+}
+
+impl Role {
+    /// Whether other arms wait for it.
+    pub fn is_choice(self) -> bool {
+        matches!(self, Self::Common | Self::Choice | Self::OwnChoice)
+    }
+}
+
+/// One model on one set in one reading, over its splits or seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// The title of the set.
+    pub set: &'static str,
+    /// The model.
+    pub model: &'static str,
+    /// What sets it apart from other arms of the model, such as `p = 2`.
+    pub tag: Option<String>,
+    /// The reading of the method.
+    pub preset: Preset,
+    /// How the reading is called in tables: a model that is the same in all has them all.
+    pub reading: &'static str,
+    /// How the rows are divided.
+    pub protocol: Protocol,
+    /// What it is run for.
+    pub role: Role,
+    /// Whether a published number of the model on the set is one of the same rows.
+    pub comparable: bool,
+    /// One unit for each split or seed.
+    pub units: Vec<Unit>,
+}
+
+impl AsRef<[Unit]> for Arm {
+    fn as_ref(&self) -> &[Unit] {
+        &self.units
+    }
+}
+
+impl Arm {
+    /// An arm in the paper's reading; `runs` are splits with their seeds.
+    pub fn new(
+        at: &At<'_>,
+        model: &'static str,
+        protocol: Protocol,
+        runs: impl IntoIterator<Item = (usize, u64)>,
+        settings: &Settings,
+    ) -> Self {
+        let mut settings = settings.clone();
+        if let Some(epochs) = at.epochs {
+            settings.set_epochs(epochs);
+        }
+        let unit = |(split, seed)| Unit {
+            suite: at.card.name.to_owned(),
+            scale: at.scale,
+            set: at.set.title.to_owned(),
+            variant: model.to_owned(),
+            preset: Preset::Paper,
+            protocol,
+            split,
+            seed,
+            repeat: 0,
+            settings: settings.clone(),
+            versions: None,
+        };
+        Self {
+            set: at.set.title,
+            model,
+            tag: None,
+            preset: Preset::Paper,
+            reading: Preset::Paper.name(),
+            protocol,
+            role: Role::Compared,
+            comparable: true,
+            units: runs.into_iter().map(unit).collect(),
+        }
+    }
+
+    /// The arm in another role.
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+
+    /// The arm in a reading of the method.
+    pub fn with_preset(mut self, preset: Preset) -> Self {
+        self.units.iter_mut().for_each(|unit| unit.preset = preset);
+        let reading = preset.name();
+        Self {
+            preset,
+            reading,
+            ..self
+        }
+    }
+
+    /// One of several arms of the model that validation chooses among.
+    pub fn among(self, tag: String, role: Role) -> Self {
+        Self {
+            tag: Some(tag),
+            role,
+            comparable: false,
+            ..self
+        }
+    }
+
+    /// The model, with what sets the arm apart.
+    pub fn label(&self) -> String {
+        match &self.tag {
+            Some(tag) => format!("{} ({tag})", self.model),
+            None => self.model.to_owned(),
+        }
+    }
+
+    /// The settings of its units.
+    pub fn settings(&self) -> &Settings {
+        &self.units[0].settings
+    }
+}
+
+/// What is known of choices when arms are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Choices<'a> {
+    /// Nothing.
+    None,
+    /// Every choice falls on its last candidate, and every gate is passed. Suites list candidates from the cheapest to the
+    /// dearest, so that projected times are upper bounds.
+    Dearest,
+    /// What these results say.
+    Of(&'a Results),
+}
+
+impl Choices<'_> {
+    /// Which of several groups of units validation chooses: the one with the best mean value, of equal ones
+    /// that with the smaller mean loss, then the first. `None` unless all are finished.
+    pub fn best<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
+        let results = match self {
+            Self::None => return None,
+            Self::Dearest => return groups.len().checked_sub(1),
+            Self::Of(results) => results,
+        };
+        let judged = groups.iter().map(|group| results.validated(group));
+        let judged = judged.collect::<Option<Vec<(f64, f64)>>>()?;
+        let places = judged.iter().enumerate();
+        places
+            .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
+            .map(|(place, _)| place)
+    }
+
+    /// Which of several groups of units has the smallest mean loss on the validation part, in its V-epochs, of equal ones
+    /// the first. `None` unless all are finished.
+    pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
+        self.least_of(groups, |results, group| Some(results.validated(group)?.1))
+    }
+
+    /// Which of several groups of units has the smallest mean of a measure, of equal ones the first. `None` unless all
+    /// are finished.
+    pub fn least<A: AsRef<[Unit]>>(&self, measure: &str, groups: &[A]) -> Option<usize> {
+        self.least_of(groups, |results, group| {
+            let is_complete = results.is_complete(group);
+            is_complete.then(|| results.measure(group, measure))?
+        })
+    }
+
+    fn least_of<A: AsRef<[Unit]>>(
+        &self,
+        groups: &[A],
+        value: impl Fn(&Results, &A) -> Option<f64>,
+    ) -> Option<usize> {
+        let results = match self {
+            Self::None => return None,
+            Self::Dearest => return groups.len().checked_sub(1),
+            Self::Of(results) => results,
+        };
+        let values = groups.iter().map(|group| value(results, group));
+        crate::suite::Direction::Smaller.best(&values.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.
+    pub fn reaches(&self, card: &Card, set: &Set, arm: &Arm) -> Option<bool> {
+        match self {
+            Self::None => None,
+            Self::Dearest => Some(true),
+            Self::Of(results) => {
+                let reached = results.mean(arm, Number::Validation)?;
+                Some(
+                    set.gate
+                        .is_none_or(|gate| card.metric.show(reached) >= gate),
+                )
+            }
+        }
+    }
+}
+
+/// The arms of a scale.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The scale.
+    pub scale: Scale,
+    /// The arms, set by set.
+    pub arms: Vec<Arm>,
+    /// Units that are run a second time and must give the same bits.
+    pub repeats: Vec<Unit>,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The scale.
+    pub scale: Scale,
+    /// Epochs other than the scale's.
+    pub epochs: Option<usize>,
+    /// What becomes of models that run [on request](crate::suite::Model::on_request()).
+    pub on_request: OnRequest,
+}
+
+/// What becomes of models that run only where they are asked for by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRequest {
+    /// They are left out.
+    #[default]
+    LeftOut,
+    /// They are part of the plan.
+    Included,
+}
+
+impl Plan {
+    /// The plan for some sets, each once; small sets first, whatever the order given.
+    pub fn new(
+        suite: &dyn Experiment,
+        sets: &[&'static Set],
+        frame: Frame,
+        choices: Choices<'_>,
+    ) -> Self {
+        let card = suite.card();
+        let Frame {
+            scale,
+            epochs,
+            on_request,
+        } = frame;
+        let mut sets: Vec<_> = card.sets.iter().filter(|set| sets.contains(set)).collect();
+        sets.sort_by_key(|set| set.size);
+        let arms = sets.into_iter().flat_map(|set| {
+            let at = At {
+                card,
+                scale,
+                set,
+                epochs,
+                choices,
+            };
+            suite.arms(&at)
+        });
+        let is_due = |arm: &Arm| {
+            let left_out = on_request == OnRequest::LeftOut && card.is_on_request(arm.model);
+            !arm.units.is_empty() && !left_out
+        };
+        let arms: Vec<Arm> = arms.filter(is_due).collect();
+        let repeats = match scale {
+            Scale::Smoke if card.repeats => repeats(&arms),
+            _ => Vec::new(),
+        };
+        Self {
+            scale,
+            arms,
+            repeats,
+        }
+    }
+
+    /// The titles of its sets.
+    pub fn sets(&self) -> Vec<&'static str> {
+        let mut sets: Vec<_> = self.compared().map(|arm| arm.set).collect();
+        sets.dedup();
+        sets
+    }
+
+    /// The arms of a set.
+    pub fn of_set(&self, set: &str) -> Vec<Arm> {
+        let arms = self.arms.iter().filter(|arm| arm.set == set);
+        arms.cloned().collect()
+    }
+
+    /// The arms that are not there for a choice alone.
+    pub fn compared(&self) -> impl Iterator<Item = &Arm> {
+        self.arms.iter().filter(|arm| !arm.role.is_choice())
+    }
+
+    /// The arm of a model in a reading.
+    pub fn arm(&self, set: &str, model: &str, preset: Preset, protocol: Protocol) -> Option<&Arm> {
+        let wanted = (set, model, preset, protocol);
+        self.compared().find(|arm| {
+            (arm.set, arm.model, arm.preset, arm.protocol) == wanted && arm.tag.is_none()
+        })
+    }
+
+    /// The arm of a model in the paper's reading, on the rows of another arm.
+    pub fn beside(&self, arm: &Arm, model: &str) -> Option<&Arm> {
+        self.arm(arm.set, model, Preset::Paper, arm.protocol)
+    }
+
+    /// The first arm of a model in the paper's reading: the one that claims rest on.
+    pub fn claimed(&self, set: &str, model: &str) -> Option<&Arm> {
+        self.compared().find(|arm| {
+            (arm.set, arm.model, arm.preset) == (set, model, Preset::Paper) && arm.tag.is_none()
+        })
+    }
+
+    /// The units that choices rest on, each once.
+    pub fn choosing(&self) -> Vec<Unit> {
+        let arms = self.arms.iter().filter(|arm| arm.role.is_choice());
+        let mut units: Vec<Unit> = Vec::new();
+        for unit in in_turns(&arms.collect::<Vec<_>>()) {
+            if !units.contains(&unit) {
+                units.push(unit);
+            }
+        }
+        units
+    }
+
+    /// All other units: what claims rest on first; set by set, within a set split by split, so that an
+    /// unfinished run has all models on the splits it has.
+    pub fn units(&self) -> Vec<Unit> {
+        let choosing = self.choosing();
+        let role = |role| {
+            in_turns(
+                &self
+                    .compared()
+                    .filter(|arm| arm.role == role)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let units = [Role::Claimed, Role::Compared, Role::Candidate].into_iter();
+        let repeats = self.repeats.iter().cloned();
+        let units = units.flat_map(role).filter(|unit| !choosing.contains(unit));
+        units.chain(repeats).collect()
+    }
+
+    /// All units that a report counts.
+    pub fn reported(&self) -> Vec<Unit> {
+        let mut units = [self.choosing(), self.units()].concat();
+        units.retain(|unit| unit.repeat == 0);
+        units
+    }
+}
+
+/// The units of arms that stand set by set: within a set one of each arm after another.
+fn in_turns(arms: &[&Arm]) -> Vec<Unit> {
+    let of_set = |arms: &[&Arm]| {
+        let turns = arms.iter().map(|arm| arm.units.len()).max().unwrap_or(0);
+        let turn = |turn| arms.iter().filter_map(move |arm| arm.units.get(turn));
+        (0..turns).flat_map(turn).cloned().collect::<Vec<_>>()
+    };
+    arms.chunk_by(|a, b| a.set == b.set)
+        .flat_map(of_set)
+        .collect()
+}
+
+/// The first unit of each arm of the first set once more.
+fn repeats(arms: &[Arm]) -> Vec<Unit> {
+    let compared = || arms.iter().filter(|arm| !arm.role.is_choice());
+    let first = compared().next().map(|arm| arm.set);
+    let again = |arm: &Arm| Unit {
+        repeat: 1,
+        ..arm.units[0].clone()
+    };
+    compared()
+        .filter(|arm| Some(arm.set) == first)
+        .map(again)
+        .collect()
+}

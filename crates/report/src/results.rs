@@ -1,0 +1,262 @@
+//! The rows of the units that are finished.
+
+use crate::Unit;
+use crate::row::Row;
+use crate::statistics::{Difference, Paired, mean, population_deviation};
+use crate::suite::Direction;
+use bochner_datasets::Protocol;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which of the numbers of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// The test value in the epoch that validation chose: what claims may rest on.
+    V,
+    /// The best test value: what the paper publishes.
+    R,
+    /// The test value after the last epoch.
+    Last,
+    /// The validation value in the epoch that validation chose.
+    Validation,
+}
+
+impl Number {
+    /// The number in a row.
+    pub fn in_row(self, row: &Row) -> Option<f64> {
+        match self {
+            Self::V => row.v_number,
+            Self::R => Some(row.r_number),
+            Self::Last => Some(row.last),
+            Self::Validation => row.validation,
+        }
+    }
+}
+
+/// The rows of the units that are finished.
+///
+/// An arm is whatever holds units that belong together: one model on one set. A row answers a unit if all that it says of
+/// itself is said of the unit too; rows of an archive may say less than units do today.
+#[derive(Clone, Debug)]
+pub struct Results {
+    direction: Direction,
+    /// The rows by the names of their units without the settings.
+    rows: BTreeMap<String, Vec<Row>>,
+    /// The ids of the units that a run tried and could not finish.
+    failed: BTreeSet<String>,
+}
+
+impl Results {
+    /// No rows yet, of a metric of this direction.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            rows: BTreeMap::new(),
+            failed: BTreeSet::new(),
+        }
+    }
+
+    /// Adds rows; one of a unit that has a row replaces it.
+    pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+        for row in rows {
+            let known = self.rows.entry(row.unit.name()).or_default();
+            match known.iter_mut().find(|known| known.unit == row.unit) {
+                Some(known) => *known = row,
+                None => known.push(row),
+            }
+        }
+    }
+
+    /// Notes units that a run tried and could not finish.
+    pub fn note_failed<'a>(&mut self, units: impl IntoIterator<Item = &'a Unit>) {
+        self.failed.extend(units.into_iter().map(Unit::id));
+    }
+
+    /// Whether a run tried a unit of an arm and could not finish it.
+    pub fn has_failed(&self, arm: &impl AsRef<[Unit]>) -> bool {
+        let mut units = arm.as_ref().iter();
+        units.any(|unit| self.failed.contains(&unit.id()))
+    }
+
+    /// All rows.
+    pub fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values().flatten()
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.all().count()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The row of a unit.
+    pub fn row(&self, unit: &Unit) -> Option<&Row> {
+        let mut rows = self.rows.get(&unit.name())?.iter();
+        rows.find(|row| unit.settings.agree_with(&row.unit.settings))
+    }
+
+    /// The rows of an arm, in the order of its units.
+    pub fn of(&self, arm: &impl AsRef<[Unit]>) -> Vec<&Row> {
+        let units = arm.as_ref().iter();
+        units.filter_map(|unit| self.row(unit)).collect()
+    }
+
+    /// Whether all units of an arm are finished.
+    pub fn is_complete(&self, arm: &impl AsRef<[Unit]>) -> bool {
+        arm.as_ref().iter().all(|unit| self.row(unit).is_some())
+    }
+
+    /// One of the numbers of the finished units of an arm; `None` if there are none.
+    pub fn numbers(&self, arm: &impl AsRef<[Unit]>, number: Number) -> Option<Vec<f64>> {
+        let rows = self.of(arm);
+        let numbers: Option<Vec<f64>> = rows.iter().map(|row| number.in_row(row)).collect();
+        numbers.filter(|numbers| !numbers.is_empty())
+    }
+
+    /// The mean and the population deviation of [`numbers`](Self::numbers).
+    pub fn spread(&self, arm: &impl AsRef<[Unit]>, number: Number) -> Option<(f64, f64)> {
+        let numbers = self.numbers(arm, number)?;
+        Some((mean(&numbers).ok()?, population_deviation(&numbers).ok()?))
+    }
+
+    /// The mean of the numbers of an arm that is complete.
+    pub fn mean(&self, arm: &impl AsRef<[Unit]>, number: Number) -> Option<f64> {
+        let numbers = self.numbers(arm, number)?;
+        self.is_complete(arm).then(|| mean(&numbers).ok())?
+    }
+
+    /// The mean of a measure over the finished units of an arm; `None` if a row lacks it.
+    pub fn measure(&self, arm: &impl AsRef<[Unit]>, name: &str) -> Option<f64> {
+        let rows = self.of(arm).into_iter();
+        let values = rows.map(|row| row.measures.get(name).copied());
+        mean(&values.collect::<Option<Vec<f64>>>()?).ok()
+    }
+
+    /// How a finished arm does in validation: the mean of its values, as a loss, and of their losses, infinite
+    /// where none was recorded.
+    pub fn validated(&self, arm: &impl AsRef<[Unit]>) -> Option<(f64, f64)> {
+        let loss = |row: &&Row| row.validation_loss.unwrap_or(f64::INFINITY);
+        let value = self.mean(arm, Number::Validation)?;
+        let losses: Vec<f64> = self.of(arm).iter().map(loss).collect();
+        Some((self.direction.loss(value), mean(&losses).ok()?))
+    }
+
+    /// The rows of two arms, paired by split and seed, where both have finished.
+    ///
+    /// # Errors
+    /// The reason, if a unit of the first arm has no partner in the second.
+    pub fn pairs(
+        &self,
+        variant: &impl AsRef<[Unit]>,
+        baseline: &impl AsRef<[Unit]>,
+    ) -> Result<Vec<(&Row, &Row)>, String> {
+        let mut pairs = Vec::new();
+        for unit in variant.as_ref() {
+            let run = (unit.split, unit.seed);
+            let mut others = baseline.as_ref().iter();
+            let Some(partner) = others.find(|other| (other.split, other.seed) == run) else {
+                return Err(format!(
+                    "{} has no partner to be compared with",
+                    unit.label()
+                ));
+            };
+            pairs.extend(self.row(unit).zip(self.row(partner)));
+        }
+        Ok(pairs)
+    }
+
+    /// Compares two arms, where both have finished. A difference is negative if the variant is better. `None` if there is
+    /// nothing to compare, or a unit has no partner.
+    pub fn compare(
+        &self,
+        variant: &impl AsRef<[Unit]>,
+        baseline: &impl AsRef<[Unit]>,
+        number: Number,
+    ) -> Option<Paired> {
+        let pairs = self.pairs(variant, baseline).ok()?;
+        let loss = |row: &Row| Some(self.direction.loss(number.in_row(row)?));
+        let difference = |(variant, baseline): &(&Row, &Row)| {
+            Some(Difference {
+                split: variant.unit.split,
+                value: loss(variant)? - loss(baseline)?,
+            })
+        };
+        let differences: Option<Vec<Difference>> = pairs.iter().map(difference).collect();
+        let rows: Vec<&Row> = pairs.iter().map(|pair| pair.0).collect();
+        Paired::new(&differences?, test_share(&rows)).ok()
+    }
+}
+
+/// Test rows for each training row, where these rows change from split to split.
+pub(crate) fn test_share(rows: &[&Row]) -> Option<f64> {
+    let fixed = rows.iter().any(|row| row.unit.protocol == Protocol::Fixed);
+    let shares = rows
+        .iter()
+        .map(|row| row.test_rows as f64 / row.train_rows as f64);
+    (!fixed).then(|| shares.sum::<f64>() / rows.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::tests::row;
+
+    /// A unit with this split and seed, and its row.
+    fn run(split: usize, seed: u64, value: f64) -> (Unit, Row) {
+        let mut row = row();
+        (row.unit.split, row.unit.seed) = (split, seed);
+        row.v_number = Some(value);
+        (row.unit.clone(), row)
+    }
+
+    #[test]
+    fn runs_are_paired_by_split_and_seed_and_refused_without_a_partner() {
+        let own: Vec<_> = [3, 1, 2].map(|split| run(split, 7, split as f64)).to_vec();
+        let mut results = Results::new(Direction::Smaller);
+        let units: Vec<Unit> = own.iter().map(|run| run.0.clone()).collect();
+        let others: Vec<Unit> = (0..4)
+            .map(|split| Unit {
+                variant: "other".into(),
+                ..run(split, 7, 0.0).0
+            })
+            .collect();
+        results.extend(own.into_iter().map(|run| run.1));
+        results.extend(others.iter().map(|unit| Row {
+            id: unit.id(),
+            unit: unit.clone(),
+            v_number: Some(10.0 * unit.split as f64),
+            ..row()
+        }));
+        let paired = results.compare(&units, &others, Number::V).unwrap();
+        // -27, -9 and -18.
+        assert_eq!((paired.n, paired.mean), (3, -18.0));
+        let refused = results.pairs(&units, &others[..2].to_vec()).unwrap_err();
+        assert!(refused.contains("split 3"), "{refused}");
+        assert!(
+            results
+                .compare(&units, &others[..2].to_vec(), Number::V)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_row_that_says_less_answers_a_unit_and_one_that_says_otherwise_does_not() {
+        let row = row();
+        let mut results = Results::new(Direction::Smaller);
+        results.extend([row.clone()]);
+        let with = |name: &str, value: u64| {
+            let mut settings: serde_json::Value = row.unit.settings.read().unwrap();
+            settings[name] = value.into();
+            let settings = crate::Settings::of(&settings);
+            Unit {
+                settings,
+                ..row.unit.clone()
+            }
+        };
+        assert_eq!(results.row(&with("beam", 5)), Some(&row));
+        assert_eq!(results.row(&with("epochs", 5)), None);
+    }
+}

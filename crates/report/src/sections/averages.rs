@@ -1,0 +1,112 @@
+//! Models against each other in the mean over the sets.
+
+use super::NOTHING;
+use crate::account::p_value;
+use crate::document::Document;
+use crate::judge::average_over;
+use crate::statistics::{Estimate, mean};
+use crate::{Account, Number, Scale};
+
+/// What an average over sets is, for readers of its numbers.
+const AVERAGE: &str = "Mean over the sets of the model's mean differences ± the standard error of that mean, from those of \
+                       the sets (SE' where folds share training rows). A positive d favours the model.";
+
+/// What a difference is, for readers of its numbers.
+const DIFFERENCE: &str = "d is in favour of the claim, in the units of the tables: mean ± standard error (SE' where folds \
+                          share training rows), or the number of runs that reach the value. In brackets stand the \
+                          one-sided p-values of d and of its opposite, before any correction.";
+
+/// The comparisons that verdicts rest on, claim by claim.
+pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
+    let claims = account.claims.iter();
+    let rows = claims.flat_map(|claim| {
+        let evidence = claim.evidence.iter();
+        evidence.map(|found| {
+            let [own, opposite] = found.p_values.map(p_value);
+            vec![
+                claim.name.to_owned(),
+                found.quantity.clone(),
+                found.model.clone(),
+                found.other.clone(),
+                found.sets.join(", "),
+                format!("{} ({own}, {opposite})", found.shown),
+                found.in_r.clone().unwrap_or(NOTHING.into()),
+            ]
+        })
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    document.heading("What the verdicts rest on");
+    document.text(DIFFERENCE);
+    let head = [
+        "claim",
+        "quantity",
+        "model",
+        "against",
+        "sets",
+        "d",
+        "d of R, shown only",
+    ];
+    document.table(&head, rows);
+}
+
+/// Every model against the baseline in the mean over the sets that count, beside the paper's. Nothing is written at scale
+/// `smoke`.
+pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
+    let (card, plan) = (account.card, account.plan);
+    if plan.scale == Scale::Smoke {
+        return;
+    }
+    let sets: Vec<&str> = account.sets().iter().map(|set| set.title).collect();
+    // A model on request is in the plan only where it was asked for.
+    let planned = |name| plan.arms.iter().any(|arm| arm.model == name);
+    let others = card.models.iter();
+    let others = others.filter(|model| model.name != card.baseline && planned(model.name));
+    let rows = others.map(|model| {
+        let pair = [model.name, card.baseline];
+        let on = |number| average_over((card, plan, account.results), pair, &sets, number);
+        let shown = |found: Option<(Estimate, Vec<&'static str>)>| {
+            found.map_or(NOTHING.into(), |(average, _)| {
+                card.metric.estimate(&average)
+            })
+        };
+        let v = on(Number::V);
+        let counted = v.as_ref().map(|(_, sets)| sets.clone()).unwrap_or_default();
+        vec![
+            model.name.to_owned(),
+            card.baseline.to_owned(),
+            match counted.is_empty() {
+                true => NOTHING.to_owned(),
+                false => counted.join(", "),
+            },
+            published(account, pair, &counted).unwrap_or(NOTHING.into()),
+            shown(v),
+            shown(on(Number::R)),
+        ]
+    });
+    document.heading("Averaged over the sets");
+    document.text(AVERAGE);
+    let head = [
+        "model",
+        "against",
+        "sets",
+        "published d",
+        "d of V",
+        "d of R",
+    ];
+    document.table(&head, rows.collect());
+}
+
+/// The paper's difference in the mean over the same sets.
+fn published(account: &Account<'_>, pair: [&str; 2], sets: &[&str]) -> Option<String> {
+    let card = account.card;
+    let on = |set: &&str| {
+        let [own, other] = pair.map(|model| card.published(model, set));
+        Some(own?.mean - other?.mean)
+    };
+    let differences: Option<Vec<f64>> = sets.iter().map(on).collect();
+    let mean = mean(&differences?).ok()?;
+    Some(format!("{mean:+.0$}", card.metric.fine))
+}

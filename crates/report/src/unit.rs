@@ -1,0 +1,280 @@
+//! A unit of work: one model trained once on one split of one data set.
+
+use crate::{Error, Settings};
+use bochner_datasets::Protocol;
+use bochner_numerics::fingerprint;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// How large the experiments are.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Tests the machinery in minutes, never the science.
+    #[default]
+    Smoke,
+    /// Real data, reduced models; hours on two cores. Only signs and orderings are judged.
+    Desk,
+    /// The full protocol.
+    Paper,
+}
+
+impl Scale {
+    /// The name on the command line and in file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Desk => "desk",
+            Self::Paper => "paper",
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Scale {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        [Self::Smoke, Self::Desk, Self::Paper]
+            .into_iter()
+            .find(|scale| scale.name() == name)
+            .ok_or_else(|| Error::UnknownScale {
+                given: name.to_owned(),
+            })
+    }
+}
+
+/// The reading of a method.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The paper's equations.
+    #[default]
+    Paper,
+    /// The authors' released code.
+    Released,
+}
+
+impl Preset {
+    /// The name in tables and file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Released => "released",
+        }
+    }
+}
+
+/// One model trained once on one split of one data set.
+///
+/// Everything that decides the result is in here, and nothing else: two units are equal exactly
+/// if their results may stand for each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unit {
+    /// The suite, such as `regression`.
+    pub suite: String,
+    /// The scale.
+    pub scale: Scale,
+    /// The data set.
+    pub set: String,
+    /// The model.
+    pub variant: String,
+    /// The reading of the method.
+    pub preset: Preset,
+    /// How the rows are divided.
+    pub protocol: Protocol,
+    /// Which of the splits, from zero.
+    pub split: usize,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Zero; one for the second run of a unit that must give the same bits as the first.
+    pub repeat: usize,
+    /// The numbers of the training run.
+    pub settings: Settings,
+    /// The versions of everything else that decides the result. Rows written before 2026-12 have none: they can be read and
+    /// judged, and no run goes on from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Versions>,
+}
+
+/// The versions of everything that decides a result besides the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// The number of the suite, [`Card::version`](crate::suite::Card::version).
+    pub suite: u32,
+    /// The number of the arithmetic of models and engine.
+    pub results: u32,
+    /// A fingerprint of the default settings of the models, which a suite's settings leave out.
+    pub defaults: String,
+    /// A fingerprint of the pinned files of the set; absent where it is drawn.
+    pub data: Option<String>,
+}
+
+impl Unit {
+    /// The unit's name: readable, and different for every different unit.
+    ///
+    /// The last part is a fingerprint of all fields. So a result that was recorded with, say,
+    /// other epochs has another name: it is neither mistaken for this unit's nor overwritten.
+    pub fn id(&self) -> String {
+        format!("{}.{:016x}", self.name(), self.fingerprint())
+    }
+
+    /// The readable part of the [`id`](Self::id), which units with other settings share.
+    pub fn name(&self) -> String {
+        let again = if self.repeat > 0 { ".again" } else { "" };
+        format!(
+            "{}.{}.{}.{}.{}-{:02}.seed-{}{again}",
+            self.scale,
+            slug(&self.set),
+            slug(&self.variant),
+            self.preset.name(),
+            slug(self.protocol.name()),
+            self.split,
+            self.seed,
+        )
+    }
+
+    /// A short name for people.
+    pub fn label(&self) -> String {
+        let mut label = format!("{} {}", self.set, self.variant);
+        if self.preset == Preset::Released {
+            label.push_str(" (released)");
+        }
+        let again = if self.repeat > 0 { ", again" } else { "" };
+        let split = match self.protocol {
+            Protocol::Fixed => format!("seed {}", self.seed),
+            protocol => format!("{} split {}", protocol.name(), self.split),
+        };
+        format!("{label} {split}{again}")
+    }
+
+    /// FNV-1a over the unit's JSON, whose field order is fixed by the type.
+    fn fingerprint(&self) -> u64 {
+        fingerprint(serde_json::to_vec(self).expect("a unit has only plain fields"))
+    }
+}
+
+fn slug(name: &str) -> String {
+    let letters: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    letters
+        .split('-')
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings() -> Settings {
+        Settings::of(&json!({"width": 64, "p": 2.0, "epochs": 60, "every": 1}))
+    }
+
+    pub(crate) fn unit() -> Unit {
+        Unit {
+            suite: "regression".into(),
+            scale: Scale::Smoke,
+            set: "Passenger".into(),
+            variant: "Transformer (8 heads)".into(),
+            preset: Preset::Paper,
+            protocol: Protocol::P10,
+            split: 3,
+            seed: 0,
+            repeat: 0,
+            settings: settings(),
+            versions: None,
+        }
+    }
+
+    #[test]
+    fn an_id_is_readable_and_safe_as_a_file_name() {
+        let id = unit().id();
+        assert!(
+            id.starts_with("smoke.passenger.transformer-8-heads.paper.p10-03.seed-0."),
+            "{id}"
+        );
+        assert!(
+            id.chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
+        );
+    }
+
+    #[test]
+    fn every_field_changes_the_id() {
+        let mut ids = vec![unit().id()];
+        let versions = Versions {
+            suite: 1,
+            results: 1,
+            defaults: "d".into(),
+            data: None,
+        };
+        for versions in [
+            versions.clone(),
+            Versions {
+                results: 2,
+                ..versions.clone()
+            },
+            Versions {
+                data: Some("d".into()),
+                ..versions
+            },
+        ] {
+            let versions = Some(versions);
+            ids.push(Unit { versions, ..unit() }.id());
+        }
+        let changes: [fn(&mut Unit); 5] = [
+            |u| u.split = 4,
+            |u| u.repeat = 1,
+            |u| u.seed = 1,
+            |u| u.protocol = Protocol::R90,
+            |u| u.protocol = Protocol::Fixed,
+        ];
+        for change in changes {
+            let mut other = unit();
+            change(&mut other);
+            ids.push(other.id());
+        }
+        let mut settings = settings();
+        settings.set_epochs(61);
+        ids.push(Unit { settings, ..unit() }.id());
+        let all = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
+
+    #[test]
+    fn runs_on_one_split_are_told_apart_by_their_seeds() {
+        let unit = |seed| Unit {
+            protocol: Protocol::Fixed,
+            split: 0,
+            seed,
+            ..unit()
+        };
+        assert_eq!(unit(7).label(), "Passenger Transformer (8 heads) seed 7");
+        let id = unit(7).id();
+        assert!(id.contains(".fixed-00.seed-7."), "{id}");
+        assert_ne!(id, unit(8).id());
+    }
+}

@@ -1,0 +1,172 @@
+//! Sentences for scale `smoke`, and the published numbers of parameters.
+
+use crate::Error;
+use crate::mechanisms::mechanism;
+use crate::trial::sentences::{BayesSettings, SentenceSettings, parameters};
+use bochner_datasets::sentences::{Sentence, parse};
+use bochner_datasets::{
+    DataStore, FOLD_SEED, Protocol, SentenceData, SentenceSet, Split, SplitMix64,
+};
+use bochner_numerics::Seed;
+use bochner_report::Preset;
+use bochner_report::check::{Check, Mark};
+use bochner_report::suite::Set;
+use rand::Rng;
+
+/// The control of Table 2.
+pub(crate) const NAIVE_BAYES: BayesSettings = BayesSettings {
+    alpha: 1.0,
+    epochs: 1,
+};
+
+/// The sentences of a set from its files; those of a set that has none are generated.
+pub(crate) fn load(
+    set: &Set,
+    protocol: Protocol,
+    files: &DataStore,
+) -> Result<SentenceData, Error> {
+    let data = match set.name.parse::<SentenceSet>() {
+        Ok(name) => bochner_datasets::sentences::load(name, protocol, files),
+        Err(_) => SentenceData::of_files(SentenceSet::Cr, protocol, vec![generated(set.size)]),
+    };
+    Ok(data?)
+}
+
+/// Sentences of two classes in the form of the corpora's files: most words are common to both, some are more frequent
+/// in one.
+pub(crate) fn generated(rows: usize) -> Vec<Sentence> {
+    let mut stream = Seed::new(2).stream("sentences");
+    let mut file = String::new();
+    for row in 0..rows {
+        let label = row % 2;
+        file.push_str(&label.to_string());
+        for _ in 0..stream.gen_range(3..24) {
+            let word = match stream.gen_range(0..10) {
+                0..=1 => format!("sign{}of{label}", stream.gen_range(0..8)),
+                _ => format!("word{}", stream.gen_range(0..200)),
+            };
+            file.push(' ');
+            file.push_str(&word);
+        }
+        file.push_str(" .\n");
+    }
+    parse("generated sentences", file.as_bytes(), 2).expect("lines of the form that is read")
+}
+
+/// The rows with the smallest keys of the fold rule, by rank: every tenth for test, the next for validation.
+pub(crate) fn smallest_keys(data: SentenceData, rows: usize) -> SentenceData {
+    let keys = SplitMix64::new(FOLD_SEED).take(data.sentences.len());
+    let mut order: Vec<(u64, usize)> = keys.zip(0..).collect();
+    order.sort_unstable();
+    order.truncate(rows);
+    let part = |keep: &dyn Fn(usize) -> bool| {
+        let ranked = order.iter().enumerate();
+        let mut rows: Vec<usize> = ranked
+            .filter(|(rank, _)| keep(rank % 10))
+            .map(|(_, &(_, row))| row)
+            .collect();
+        rows.sort_unstable();
+        rows
+    };
+    let split = Split {
+        train: part(&|rank| rank > 1),
+        validation: part(&|rank| rank == 1),
+        test: part(&|rank| rank == 0),
+    };
+    SentenceData {
+        splits: vec![split],
+        ..data
+    }
+}
+
+/// What each mechanism adds to the softmax Transformer in one layer with 8 heads of width 64 and 64 spectral points: a
+/// sixth of the increments that the paper's column `# param.` implies.
+const INCREMENTS: [(&str, usize); 8] = [
+    ("RBF-only", 0),
+    ("Expsin", 0),
+    ("Linear", 0),
+    ("IKA-S", 174_336 / 6),
+    ("IKA-NS", 249_216 / 6),
+    ("IKAN", 249_216 / 6),
+    ("MIKAN", 274_176 / 6),
+    ("IKAN-direct", 393_216 / 6),
+];
+
+/// The increments of the published numbers of parameters come out exactly.
+pub(crate) fn increments() -> Check {
+    let count = |model: &str| {
+        let p = INCREMENTS
+            .iter()
+            .any(|&(name, added)| name == model && added > 0)
+            .then_some(2.0);
+        let settings = SentenceSettings {
+            attention: mechanism(model, Preset::Paper, p, 64),
+            p,
+            points: p.map(|_| 64),
+            layers: 1,
+            width: 512,
+            heads: 8,
+            hidden: 2048,
+            dropout: 0.0,
+            word_dropout: 0.0,
+            longest: 60,
+            batch: 32,
+            epochs: 1,
+            learning_rate: 1e-3,
+            l2: 0.0,
+            clip_norm: 1.0,
+        };
+        parameters(&settings, 10, 2)
+    };
+    let differ = |(model, added): &(&str, usize)| match (count(model), count("Transformer")) {
+        (Ok(own), Ok(plain)) if own == plain + added => None,
+        (Ok(own), Ok(plain)) => Some(format!(
+            "{model}: {} instead of {added}",
+            own as i64 - plain as i64
+        )),
+        (Err(error), _) | (_, Err(error)) => Some(format!("{model}: {error}")),
+    };
+    let defects: Vec<String> = INCREMENTS.iter().filter_map(differ).collect();
+    Check {
+        name: "numbers of parameters differ by the published increments",
+        mark: Mark::of(&defects, INCREMENTS.len(), "mechanisms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_sentences_are_of_the_files_form_and_of_both_classes() {
+        let sentences = generated(100);
+        assert_eq!(sentences.len(), 100);
+        assert_eq!(sentences.iter().filter(|row| row.label == 1).count(), 50);
+        assert_eq!(sentences, generated(100));
+    }
+
+    #[test]
+    fn the_smoke_rows_of_a_set_are_those_with_the_smallest_keys() {
+        let data =
+            SentenceData::of_files(SentenceSet::Cr, Protocol::P10, vec![generated(300)]).unwrap();
+        let keys: Vec<u64> = SplitMix64::new(FOLD_SEED).take(300).collect();
+        let split = smallest_keys(data, 60).splits.remove(0);
+        assert_eq!(
+            (split.train.len(), split.validation.len(), split.test.len()),
+            (48, 6, 6)
+        );
+        let smallest = (0..300).min_by_key(|&row| (keys[row], row)).unwrap();
+        assert!(split.test.contains(&smallest));
+        let largest = (0..300).max_by_key(|&row| (keys[row], row)).unwrap();
+        assert!(
+            ![split.train, split.validation, split.test]
+                .concat()
+                .contains(&largest)
+        );
+    }
+
+    #[test]
+    fn increments_are_the_published_ones() {
+        assert_eq!(increments().mark, Mark::Passed("8 mechanisms".into()));
+    }
+}

@@ -1,0 +1,71 @@
+//! Parts of a list of units, for several machines.
+
+use crate::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// One of several disjoint parts of a list of units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: usize,
+    count: usize,
+}
+
+impl Shard {
+    /// The whole list.
+    pub const WHOLE: Self = Self { index: 1, count: 1 };
+
+    /// Whether the unit at this place of the list belongs to the part.
+    pub const fn holds(self, place: usize) -> bool {
+        place % self.count == self.index - 1
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = Error;
+
+    /// Reads `i/n` with `1 <= i <= n`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let shard = text.split_once('/').and_then(|(index, count)| {
+            Some(Self {
+                index: index.parse().ok()?,
+                count: count.parse().ok()?,
+            })
+        });
+        shard
+            .filter(|s| (1..=s.count).contains(&s.index))
+            .ok_or_else(|| Error::InvalidOption {
+                option: "--shard",
+                given: text.to_owned(),
+                expected: "i/n with 1 <= i <= n, such as 2/3".to_owned(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_divide_the_list_without_rest_or_overlap() {
+        let shards: Vec<Shard> = (1..=3).map(|i| format!("{i}/3").parse().unwrap()).collect();
+        for place in 0..20 {
+            assert_eq!(shards.iter().filter(|s| s.holds(place)).count(), 1);
+        }
+        for bad in ["0/3", "4/3", "1/0", "1", "a/b", ""] {
+            assert!(bad.parse::<Shard>().is_err(), "{bad}");
+        }
+    }
+}
