@@ -3,6 +3,7 @@
 use crate::Error;
 use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The settings of [`beam_search`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,15 @@ pub struct BeamConfig {
     /// The largest number of tokens of a hypothesis, the end included; 200 by default.
     #[serde(alias = "max_length")]
     pub max_length: usize,
+    /// The least number of tokens of a hypothesis, the end included; 1 by default. With 2, no hypothesis is empty: without
+    /// a length penalty, a wide beam finds that an empty one is the most probable for many a model.
+    #[doc(alias = "min_len")]
+    #[serde(alias = "min_length")]
+    pub min_length: usize,
+    /// The tokens that never follow, such as that of unknown words; none by default. The end is always allowed.
+    #[doc(alias = "suppress_tokens")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub banned: Vec<usize>,
     /// When the search stops before that.
     pub stop: Stop,
     /// A further bound on the number of tokens, by the length of the source; none by default.
@@ -64,6 +74,8 @@ impl Default for BeamConfig {
             beam: 5,
             alpha: 0.6,
             max_length: 200,
+            min_length: 1,
+            banned: Vec::new(),
             stop: Stop::Count,
             source_bound: None,
         }
@@ -74,13 +86,20 @@ impl BeamConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("beam", self.beam)?;
         argument::at_least_one("max_length", self.max_length)?;
+        argument::at_least_one("min_length", self.min_length)?;
+        argument::in_range(
+            self.min_length <= self.max_length,
+            "min_length",
+            self.min_length as f64,
+            format!("at most `max_length`, {}", self.max_length),
+        )?;
         argument::non_negative("alpha", self.alpha)?;
         let per_token = self.source_bound.map_or(0.0, |bound| bound.per_token);
         argument::non_negative("per_token", per_token)
     }
 
     /// The settings of the search for a translation of a source of so many tokens: the [`source_bound`](Self::source_bound)
-    /// becomes a part of `max_length`, which stays at least 1.
+    /// becomes a part of `max_length`, which stays at least `min_length`.
     ///
     /// ```
     /// use bochner_text::{BeamConfig, SourceBound};
@@ -92,12 +111,13 @@ impl BeamConfig {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, or an exponent or a number of tokens below 0.
+    /// [`Error::Argument`] for a setting of zero, an exponent or a number of tokens below 0, or a `min_length` above
+    /// `max_length`.
     pub fn for_source(&self, tokens: usize) -> Result<Self, Error> {
         self.validate()?;
         let bound = self.source_bound.map(|SourceBound { per_token, more }| {
             let of_source = (per_token * tokens as f64) as usize;
-            of_source.saturating_add(more).max(1)
+            of_source.saturating_add(more).max(self.min_length)
         });
         Ok(Self {
             max_length: bound.map_or(self.max_length, |bound| bound.min(self.max_length)),
@@ -195,8 +215,8 @@ pub struct Found {
 /// ```
 ///
 /// # Errors
-/// The errors of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a
-/// start or an end beyond the vocabulary, or a logarithmic probability that is NaN or plus infinity.
+/// The errors of `step` and of [`BeamSearch::new`]; [`Error::Argument`] for a logarithmic probability that is NaN or plus
+/// infinity.
 ///
 /// # Reference
 /// Y. Wu et al., *Google's neural machine translation system*, 2016 (the length penalty).
@@ -229,6 +249,11 @@ fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
     }
     argument::index("start", tokens.start, tokens.vocabulary)?;
     argument::index("end", tokens.end, tokens.vocabulary)?;
+    for &token in &config.banned {
+        argument::index("banned", token, tokens.vocabulary)?;
+        let allowed = "another token than the end";
+        argument::in_range(token != tokens.end, "banned", token as f64, allowed)?;
+    }
     let differ = tokens.start != tokens.end;
     argument::in_range(
         differ,
@@ -293,8 +318,8 @@ impl<'a> BeamSearch<'a> {
     /// A search before its first step.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a start or an end beyond the
-    /// vocabulary.
+    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a least length above the largest, a bound by the
+    /// source, a banned end, and for a start, an end or a banned token beyond the vocabulary.
     pub fn new(tokens: Tokens, config: &'a BeamConfig) -> Result<Self, Error> {
         check(&tokens, config)?;
         Ok(Self {
@@ -368,44 +393,60 @@ impl<'a> BeamSearch<'a> {
         /// Tokens that are passed over at once where none of them can be among the first.
         const PIECE: usize = 64;
         let most = self.config.beam.saturating_mul(2);
+        let Tokens {
+            vocabulary,
+            start,
+            end,
+        } = self.tokens;
         let allowed = match self.steps == self.config.max_length {
-            true => self.tokens.end..self.tokens.end + 1,
-            false => 0..self.tokens.vocabulary,
+            true => end..end + 1,
+            false => 0..vocabulary,
+        };
+        let may_end = self.steps >= self.config.min_length;
+        let may_follow = |token: usize| {
+            token != start && (may_end || token != end) && !self.config.banned.contains(&token)
+        };
+        let order = |a: &Candidate, b: &Candidate| match a.precedes(b) {
+            true => Ordering::Less,
+            false => Ordering::Greater,
         };
         ranked.clear();
-        let rows = log_probs.chunks_exact(self.tokens.vocabulary);
+        // The last of the first `most` candidates so far, once there are as many.
+        let mut last: Option<Candidate> = None;
+        let rows = log_probs.chunks_exact(vocabulary);
         for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
             for first in allowed.clone().step_by(PIECE) {
                 let tokens = first..allowed.end.min(first + PIECE);
-                let full = ranked.len() >= most;
-                let least = if full {
-                    ranked[most - 1].log_prob
-                } else {
-                    f64::NEG_INFINITY
-                };
+                let least = last.map_or(f64::NEG_INFINITY, |last| last.log_prob);
                 // Without a branch for each token.
                 let reaches = |x: &T| hypothesis.log_prob + x.as_f64() >= least;
                 let piece = row[tokens.clone()].iter();
                 if !piece.fold(false, |any, x| any | reaches(x)) {
                     continue;
                 }
-                for token in tokens.filter(|&token| token != self.tokens.start) {
+                for token in tokens {
                     let candidate = Candidate {
                         log_prob: hypothesis.log_prob + row[token].as_f64(),
                         token,
                         place,
                     };
-                    let full = ranked.len() >= most;
-                    let late = full && !candidate.precedes(&ranked[most - 1]);
-                    if late || candidate.log_prob == f64::NEG_INFINITY {
+                    let late = last.is_some_and(|last| !candidate.precedes(&last));
+                    let impossible = candidate.log_prob == f64::NEG_INFINITY;
+                    if late || impossible || !may_follow(token) {
                         continue;
                     }
-                    ranked.truncate(most - 1);
-                    let at = ranked.partition_point(|other| other.precedes(&candidate));
-                    ranked.insert(at, candidate);
+                    ranked.push(candidate);
+                    // Half of them is dropped at once, so that each costs the same however wide the beam is.
+                    if ranked.len() == most.saturating_mul(2) {
+                        ranked.select_nth_unstable_by(most - 1, order);
+                        ranked.truncate(most);
+                        last = ranked.last().copied();
+                    }
                 }
             }
         }
+        ranked.sort_unstable_by(order);
+        ranked.truncate(most);
     }
 
     /// Whether nothing more is looked for.
