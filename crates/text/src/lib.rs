@@ -7,8 +7,8 @@
 //! * **Cleaning** is Kim's ([`clean_str`]), on bytes, since the classic corpora are not UTF-8.
 //! * **A [`Vocabulary`]** comes from the training part alone, has numbers for padding and unknown words,
 //!   and knows its fingerprint, so that a model refuses the vocabulary of another run.
-//! * **[`Subwords`]** are subword-nmt's. Hugging Face's `tokenizers` chooses otherwise among equally
-//!   frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
+//! * **[`Subwords`]** are subword-nmt's, whose `codes` files are read and written. Hugging Face's `tokenizers` chooses
+//!   otherwise among equally frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
 //! * **BLEU** is sacrebleu's ([`corpus_bleu`]), with its signature, its resampling and its p-values
 //!   ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
 //! * **[`beam_search`]** takes a function that gives probabilities, so that it knows no model.
@@ -54,12 +54,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`clean`] | [`clean_str`] |
-//! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked |
+//! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked; [`is_blank`] |
 //! | [`counts`] | [`TokenCounts`] |
 //! | [`detokenise`](mod@detokenise) | [`detokenise()`]: text from tokens |
 //! | [`vocabulary`] | [`Vocabulary`] |
 //! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
-//! | [`subword`] | [`Subwords`]: learning, splitting, `tokenizer.json` |
+//! | [`subword`] | [`Subwords`]: learning, splitting, subword-nmt's `codes`, `tokenizer.json` |
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
 //! | [`beam`] | [`beam_search`], [`BeamSearch`] |
 //! | [`error`] | [`Error`] |
@@ -88,7 +88,7 @@ pub use clean::clean_str;
 pub use counts::TokenCounts;
 pub use detokenise::{Language, detokenise};
 pub use error::Error;
-pub use lines::lines;
+pub use lines::{Encoding, is_blank, lines};
 pub use rand;
-pub use subword::{Learned, Merge, Split, SubwordConfig, Subwords};
+pub use subword::{CodesDefect, Learned, Merge, Split, SubwordConfig, Subwords};
 pub use vocabulary::{Marks, Vocabulary, VocabularyConfig};

@@ -7,7 +7,7 @@ use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::Pass;
 use bochner_numerics::Seed;
-use bochner_text::{BeamConfig, Language, Marks, Subwords, Vocabulary, detokenise};
+use bochner_text::{BeamConfig, Language, Marks, Subwords, Vocabulary, detokenise, is_blank};
 use dfdx::tensor::Cpu;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -172,7 +172,7 @@ impl TextTranslator {
         self.translate_all([line])?.remove(0)
     }
 
-    /// The translation of each line. Lines of white space alone are not searched: their translations are empty. A word of
+    /// The translation of each line. Blank lines, of white space or characters without width alone, are not searched: their translations are empty. A word of
     /// letters that the training did not have is an unknown token, and its translation whatever the model makes of it.
     ///
     /// A line that cannot be translated has its own error in its place, and the others their translations:
@@ -186,9 +186,9 @@ impl TextTranslator {
         lines: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Result<String, Error>>, Error> {
         // Subwords are cut at spaces alone: other white space would be an unknown word.
-        let lines = lines.into_iter().map(|line| match line.trim() {
-            "" => "",
-            _ => line,
+        let lines = lines.into_iter().map(|line| match is_blank(line) {
+            true => "",
+            false => line,
         });
         let pieces = self.subwords.encode_all(lines).into_iter();
         let mut sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
