@@ -1,4 +1,4 @@
-//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU and beam search.
+//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU, chrF and beam search.
 //!
 //! Between a file of sentences and a model that learns from numbers lie a few steps that decide whether two
 //! results can be compared: how a sentence is cleaned, which words are known, how a translation is scored.
@@ -9,7 +9,7 @@
 //!   and knows its fingerprint, so that a model refuses the vocabulary of another run.
 //! * **[`Subwords`]** are subword-nmt's, whose `codes` files are read and written. Hugging Face's `tokenizers` chooses
 //!   otherwise among equally frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
-//! * **BLEU** is sacrebleu's ([`corpus_bleu`]), with its signature, its resampling and its p-values
+//! * **BLEU and chrF** are sacrebleu's ([`corpus_bleu`], [`corpus_chrf`]), BLEU with its signature, its resampling and its p-values
 //!   ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
 //! * **[`beam_search`]** takes a function that gives probabilities, so that it knows no model.
 //!
@@ -61,12 +61,14 @@
 //! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
 //! | [`subword`] | [`Subwords`]: learning, splitting, subword-nmt's `codes`, `tokenizer.json` |
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
+//! | [`chrf`] | [`corpus_chrf`], [`sentence_chrf`]: chrF and chrF++ |
 //! | [`beam`] | [`beam_search`], [`BeamSearch`] |
 //! | [`error`] | [`Error`] |
 
 pub mod batches;
 pub mod beam;
 pub mod bleu;
+pub mod chrf;
 pub mod clean;
 pub mod counts;
 pub mod detokenise;
@@ -84,6 +86,7 @@ pub use bleu::{
     PairedBootstrap, Smoothing, Tokenisation, bootstrap, corpus_bleu, line_statistics,
     paired_bootstrap, sentence_bleu, tokenize_13a,
 };
+pub use chrf::{ChrfConfig, ChrfScore, corpus_chrf, sentence_chrf};
 pub use clean::clean_str;
 pub use counts::TokenCounts;
 pub use detokenise::{Language, detokenise};

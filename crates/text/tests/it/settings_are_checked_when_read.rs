@@ -1,7 +1,7 @@
 //! Settings are written in kebab case, read again, and refused out of range or with unknown names.
 
 use bochner_text::{
-    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, SubwordConfig,
+    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, ChrfConfig, SubwordConfig,
     VocabularyConfig,
 };
 use serde::Serialize;
@@ -26,6 +26,7 @@ fn defaults_are_read_again() {
     round_trip::<BeamConfig>();
     round_trip::<BleuConfig>();
     round_trip::<BootstrapConfig>();
+    round_trip::<ChrfConfig>();
     round_trip::<SubwordConfig>();
     round_trip::<VocabularyConfig>();
 }
