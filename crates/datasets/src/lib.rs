@@ -1,4 +1,4 @@
-//! Data sets for the kernel attention experiments: found, verified, read, scaled and split.
+//! Data sets for the kernel attention experiments: found, verified, read, scaled and split. Readers for data of your own.
 //!
 //! A comparison of models is only as good as the rows behind it, and a loader that guesses changes
 //! them silently. So nothing is guessed here:
@@ -14,6 +14,8 @@
 //! * **Every column is scaled over all rows**, to $[-1, 1]$ by [`MinMax`], inputs and target
 //!   alike, because the published numbers were made so. The model thereby sees the range of the test
 //!   rows, but its errors can be compared with the published ones.
+//! * **Data of your own are not guessed at either.** [`table::parse`], [`labelled::parse`] and [`translation::parse`] name
+//!   the file and the line of whatever they cannot read: a missing value, a short row, another encoding.
 //!
 //! Files come from a directory that the user names, from the cache, or from the network by `curl` or
 //! `wget`. Nothing is fetched unless [`Policy::Download`] allows it, and the [`Error`] for a missing

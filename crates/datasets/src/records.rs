@@ -43,7 +43,7 @@ pub(crate) fn records(
         expected,
         found,
     };
-    // Where the skipped lines end.
+    // The skipped lines end behind a line break.
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let start = std::iter::once(0).chain(ends).nth(skip);
     let text = text[start.unwrap_or(text.len())..].trim_end_matches(['\r', '\n']);

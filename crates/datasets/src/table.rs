@@ -125,7 +125,7 @@ pub struct TableConfig {
     /// The number of lines before the names of the columns, or before the first row; 0 by default.
     #[doc(alias = "skiprows")]
     pub skip: usize,
-    /// Whether a line names the columns; it does by default.
+    /// The first line: names of the columns by default.
     pub header: Header,
     /// The names of the columns that are read, in this order; all by default. Others may hold any text.
     #[doc(alias = "usecols")]
@@ -137,14 +137,14 @@ pub struct TableConfig {
     pub gaps: Gaps,
 }
 
-/// Whether a file names its columns.
+/// The first line of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Header {
-    /// The first line names the columns.
+    /// It names the columns.
     #[default]
     Names,
-    /// There are numbers from the first line on.
+    /// It is a row of numbers, as all others are.
     None,
 }
 

@@ -4,6 +4,7 @@ use crate::Error;
 use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// The settings of [`beam_search`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,10 +171,11 @@ pub struct Hypothesis {
     pub score: f64,
 }
 
-/// What a search found.
+/// The n-best list of a search.
+#[doc(alias = "n_best")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The best hypotheses, at most as many as the beam is wide; the best one first.
+    /// The best hypotheses with their scores, at most as many as the beam is wide; the best one first.
     ///
     /// Among equal scores the one that ended earlier comes first. There is none if no hypothesis can end.
     pub hypotheses: Vec<Hypothesis>,
@@ -297,7 +299,7 @@ pub struct BeamSearch<'a> {
     steps: usize,
 }
 
-/// A continuation of a live hypothesis.
+/// A continuation of a live hypothesis. A lesser one comes first.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     log_prob: f64,
@@ -305,14 +307,27 @@ struct Candidate {
     place: usize,
 }
 
-impl Candidate {
-    /// Whether this candidate comes before another one.
-    fn precedes(&self, other: &Self) -> bool {
-        let rank = |candidate: &Self| (candidate.token, candidate.place);
-        self.log_prob > other.log_prob
-            || self.log_prob == other.log_prob && rank(self) < rank(other)
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // No sum of logarithms that begins with zero is a negative zero.
+        let by_probability = other.log_prob.total_cmp(&self.log_prob);
+        by_probability.then((self.token, self.place).cmp(&(other.token, other.place)))
     }
 }
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
 
 impl<'a> BeamSearch<'a> {
     /// A search before its first step.
@@ -352,8 +367,8 @@ impl<'a> BeamSearch<'a> {
         argument::shape("log_probs", &[expected], &[log_probs.len()])?;
         check_rows(log_probs, self.tokens.vocabulary)?;
         self.steps += 1;
-        let mut ranked = std::mem::take(&mut self.ranked);
-        self.rank(log_probs, &mut ranked);
+        let memory = std::mem::take(&mut self.ranked);
+        let ranked = self.rank(log_probs, memory);
         std::mem::swap(&mut self.live, &mut self.before);
         let mut living = 0;
         for (rank, candidate) in ranked.iter().enumerate() {
@@ -388,8 +403,8 @@ impl<'a> BeamSearch<'a> {
     }
 
     /// Finds the first continuations in their order: as many as could matter, which is twice the beam, since at
-    /// most one continuation of each live hypothesis ends.
-    fn rank<T: Real>(&self, log_probs: &[T], ranked: &mut Vec<Candidate>) {
+    /// most one continuation of each live hypothesis ends. Returns them in the memory that is given.
+    fn rank<T: Real>(&self, log_probs: &[T], mut memory: Vec<Candidate>) -> Vec<Candidate> {
         /// Tokens that are passed over at once where none of them can be among the first.
         const PIECE: usize = 64;
         let most = self.config.beam.saturating_mul(2);
@@ -406,17 +421,14 @@ impl<'a> BeamSearch<'a> {
         let may_follow = |token: usize| {
             token != start && (may_end || token != end) && !self.config.banned.contains(&token)
         };
-        let order = |a: &Candidate, b: &Candidate| match a.precedes(b) {
-            true => Ordering::Less,
-            false => Ordering::Greater,
-        };
-        ranked.clear();
-        // The last of the first `most` candidates so far, once there are as many.
-        let mut last: Option<Candidate> = None;
+        memory.clear();
+        // The last of the first candidates is at the top.
+        let mut first_ones = BinaryHeap::from(memory);
         let rows = log_probs.chunks_exact(vocabulary);
         for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
             for first in allowed.clone().step_by(PIECE) {
                 let tokens = first..allowed.end.min(first + PIECE);
+                let last = first_ones.peek().filter(|_| first_ones.len() >= most);
                 let least = last.map_or(f64::NEG_INFINITY, |last| last.log_prob);
                 // Without a branch for each token.
                 let reaches = |x: &T| hypothesis.log_prob + x.as_f64() >= least;
@@ -425,28 +437,26 @@ impl<'a> BeamSearch<'a> {
                     continue;
                 }
                 for token in tokens {
+                    let log_prob = hypothesis.log_prob + row[token].as_f64();
+                    if log_prob == f64::NEG_INFINITY || !may_follow(token) {
+                        continue;
+                    }
                     let candidate = Candidate {
-                        log_prob: hypothesis.log_prob + row[token].as_f64(),
+                        log_prob,
                         token,
                         place,
                     };
-                    let late = last.is_some_and(|last| !candidate.precedes(&last));
-                    let impossible = candidate.log_prob == f64::NEG_INFINITY;
-                    if late || impossible || !may_follow(token) {
-                        continue;
-                    }
-                    ranked.push(candidate);
-                    // Half of them is dropped at once, so that each costs the same however wide the beam is.
-                    if ranked.len() == most.saturating_mul(2) {
-                        ranked.select_nth_unstable_by(most - 1, order);
-                        ranked.truncate(most);
-                        last = ranked.last().copied();
+                    if first_ones.len() < most {
+                        first_ones.push(candidate);
+                    } else if let Some(mut last) = first_ones.peek_mut()
+                        && candidate < *last
+                    {
+                        *last = candidate;
                     }
                 }
             }
         }
-        ranked.sort_unstable_by(order);
-        ranked.truncate(most);
+        first_ones.into_sorted_vec()
     }
 
     /// Whether nothing more is looked for.

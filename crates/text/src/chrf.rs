@@ -24,7 +24,7 @@ pub struct ChrfConfig {
     pub word_order: usize,
     /// The weight of recall against precision, $\beta$; 2 by default.
     pub beta: u32,
-    /// Whether case counts; it does by default.
+    /// The treatment of case; it counts by default.
     pub case: Case,
 }
 

@@ -77,7 +77,7 @@ fn matches(hypothesis: &[String], references: &[Vec<String>], order: usize) -> u
     clipped.sum()
 }
 
-/// How often each n-gram of an order occurs.
+/// Counts each n-gram of an order.
 pub(crate) fn counts<T: Eq + Hash>(units: &[T], order: usize) -> HashMap<&[T], u64> {
     let mut counts = HashMap::new();
     for gram in units.windows(order) {
