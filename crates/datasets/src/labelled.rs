@@ -98,12 +98,16 @@ struct Row {
 /// ```
 ///
 /// # Errors
-/// [`Error::Text`] for a file that is not UTF-8; [`Error::UnknownColumn`]; [`Error::Malformed`] with the line for
+/// [`Error::Text`] for a file that is empty or not UTF-8; [`Error::UnknownColumn`]; [`Error::Malformed`] with the line for
 /// another number of cells than the first line has, a blank line in a file of columns, a blank label, a blank text unless
 /// such rows are dropped, a label that is not among given classes, several labels on a line of fastText, and for a file
 /// without rows.
 pub fn parse(file: &str, bytes: &[u8], config: &LabelledConfig) -> Result<LabelledText, Error> {
     let text = utf8(file, bytes)?;
+    if is_blank(text) {
+        let file = file.to_owned();
+        return Err(bochner_text::Error::EmptyText { file }.into());
+    }
     let rows = match &config.format {
         LabelledFormat::FastText => of_fast_text(file, bytes)?,
         LabelledFormat::Numbered {
@@ -373,9 +377,9 @@ mod tests {
                 "f, line 1: expected rows with a label and a text",
             ),
             (
-                "",
+                "\u{feff}\n",
                 &named,
-                "f has no column called `text`: its first line names none",
+                "f is empty: check that it was written",
             ),
             (
                 "a x\n",

@@ -30,7 +30,8 @@ pub(crate) struct Record {
 /// The records of a text behind its first `skip` lines, which all have the same number of cells.
 ///
 /// # Errors
-/// [`Error::Malformed`] for a blank line that is not at the end, and for another number of cells than the first record has.
+/// [`Error::Malformed`] for a blank line that is not at the end, another number of cells than the first record has, and
+/// quotes over several lines that are not closed.
 pub(crate) fn records(
     file: &str,
     text: &str,
@@ -97,6 +98,12 @@ pub(crate) fn records(
         let read = reader.read_record(&mut record);
         if !read.expect("cells of a text in memory are UTF-8") {
             return Ok(records);
+        }
+        let raw = &text[next..reader.position().byte() as usize];
+        let is_open = raw.contains('\n') && raw.matches('"').count() % 2 == 1;
+        if delimiter != Delimiter::Tab && next + raw.len() == text.len() && is_open {
+            let found = "the end of the file inside quotes".to_owned();
+            return Err(malformed(line, "a closing quote".to_owned(), found));
         }
         push(
             line,

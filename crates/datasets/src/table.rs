@@ -205,8 +205,9 @@ pub struct NamedTable {
 ///
 /// # Errors
 /// [`Error::Text`] for bytes that are not UTF-8; [`Error::UnknownColumn`]; [`Error::Malformed`] with the line for a blank
-/// line, another number of cells than the first line has, a cell that is no finite number, a missing value unless such rows
-/// are dropped, names of columns where there should be numbers and the reverse, and for a file without rows.
+/// line, another number of cells than the first line has, quotes that are not closed, a cell that is no finite number, a
+/// missing value unless such rows are dropped, names of columns where there should be numbers and the reverse, and for a
+/// file without rows.
 pub fn parse(file: &str, bytes: &[u8], config: &TableConfig) -> Result<NamedTable, Error> {
     let records = records(file, utf8(file, bytes)?, config.skip, config.delimiter)?;
     let mut rows = records.iter();
@@ -392,6 +393,10 @@ mod tests {
             (
                 "",
                 "f, line 1: expected the names of the columns, found the end of the file",
+            ),
+            (
+                "a,b\n1,\"2\n3,4\n",
+                "f, line 2: expected a closing quote, found the end of the file",
             ),
             // A name may take several lines.
             (

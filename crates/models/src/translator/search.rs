@@ -101,7 +101,7 @@ impl<E: Element> Translator<E> {
     /// at least one, with their scores, the best one first. The first one is that of [`translate`](Self::translate).
     ///
     /// # Errors
-    /// Those of [`translate`](Self::translate).
+    /// The errors of [`translate`](Self::translate).
     pub fn n_best(
         &self,
         sources: &[Vec<usize>],

@@ -208,7 +208,7 @@ impl TextTranslator {
     /// the empty line.
     ///
     /// # Errors
-    /// Those of [`translate_all`](Self::translate_all).
+    /// The errors of [`translate_all`](Self::translate_all).
     pub fn n_best<'a>(
         &self,
         lines: impl IntoIterator<Item = &'a str>,
