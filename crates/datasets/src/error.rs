@@ -13,6 +13,9 @@ pub enum Error {
     /// An argument has the wrong shape, is empty, out of range, or holds a number that is not finite.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
+    /// A text is empty or not UTF-8.
+    #[error(transparent)]
+    Text(#[from] bochner_text::Error),
     /// The operating system refused a file operation.
     #[error("cannot access {}: {source}; check the path and its permissions", path.display())]
     Io {
@@ -89,6 +92,19 @@ pub enum Error {
         /// The text in the file.
         found: String,
     },
+    /// A file has no column of this name.
+    #[error(
+        "{file} has no column called `{column}`: its first line names {known}; give one of these, or say that the file has \
+         no line of names"
+    )]
+    UnknownColumn {
+        /// The place of the text.
+        file: String,
+        /// The name that was asked for.
+        column: String,
+        /// The names in the file.
+        known: String,
+    },
     /// Two files whose lines belong together have different numbers of them.
     #[error(
         "{} has {} lines and {} {}: {}; a line may be missing anywhere before, so align the files again",
@@ -102,7 +118,8 @@ pub enum Error {
     },
     /// A line whose partner is in another file is empty.
     #[error(
-        "{file}, line {line} is empty, and cannot be the partner of line {line} of {other}; remove both lines"
+        "{file}, line {line} is empty, and cannot be the partner of line {line} of {other}; remove both lines, or drop such \
+         pairs with `Blank::Drop`"
     )]
     EmptySide {
         /// The place of the text with the empty line.

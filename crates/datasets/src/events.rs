@@ -11,6 +11,7 @@ use crate::provenance::FileProvenance;
 use crate::store::DataStore;
 use crate::{Error, Split, lines, manifest};
 use bochner_numerics::argument;
+use bochner_text::lines::utf8;
 
 /// The events of one user, in the order of the times.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,11 +134,21 @@ pub fn parse(
 /// [`Error::Malformed`] with the line for anything else, and unless the numbers are those from 1 on, each once.
 pub fn parse_names(file: &str, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let expected = "a number from 1, a comma and a name";
-    let rows = lines::parse(file, bytes, 1, expected, |line| {
+    let row = |line: &str| {
         let (number, name) = line.split_once(',')?;
         let number: usize = number.trim().parse().ok()?;
         Some((number, name.trim().to_owned()))
-    })?;
+    };
+    let rows = lines::parse(file, bytes, 1, expected, row)?;
+    let titles = utf8(file, bytes)?.lines().next();
+    if let Some(titles) = titles.filter(|titles| row(titles).is_some()) {
+        return Err(Error::Malformed {
+            file: file.to_owned(),
+            line: 1,
+            expected: "a line of titles".to_owned(),
+            found: lines::excerpt(titles),
+        });
+    }
     let mut names = vec![None; rows.len()];
     for (at, (number, name)) in rows.into_iter().enumerate() {
         let count = names.len();
@@ -257,6 +268,11 @@ mod tests {
             let wanted = "f, line 3: expected the numbers from 1 to 2, each once";
             assert!(said.starts_with(wanted), "{said}");
         }
+        let said = parse_names("f", b"1, a\n2, b\n").unwrap_err().to_string();
+        assert!(
+            said.starts_with("f, line 1: expected a line of titles"),
+            "{said}"
+        );
         let said = parse_names("f", b"id\n1 a\n").unwrap_err().to_string();
         assert!(said.contains("line 2"), "{said}");
     }

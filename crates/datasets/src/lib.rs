@@ -1,4 +1,4 @@
-//! Data sets for the kernel attention experiments: found, verified, read, scaled and split.
+//! Data sets for the kernel attention experiments: found, verified, read, scaled and split. Readers for data of your own.
 //!
 //! A comparison of models is only as good as the rows behind it, and a loader that guesses changes
 //! them silently. So nothing is guessed here:
@@ -14,6 +14,8 @@
 //! * **Every column is scaled over all rows**, to $[-1, 1]$ by [`MinMax`], inputs and target
 //!   alike, because the published numbers were made so. The model thereby sees the range of the test
 //!   rows, but its errors can be compared with the published ones.
+//! * **Data of your own are not guessed at either.** [`table::parse`], [`labelled::parse`] and [`translation::parse`] name
+//!   the file and the line of whatever they cannot read: a missing value, a short row, another encoding.
 //!
 //! Files come from a directory that the user names, from the cache, or from the network by `curl` or
 //! `wget`. Nothing is fetched unless [`Policy::Download`] allows it, and the [`Error`] for a missing
@@ -49,9 +51,10 @@
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
 //! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`], and drawn graphs of any size: [`PlantedPartition`] |
 //! | [`sentences`] | the five sentence corpora: [`sentences::load`], [`SentenceSet`] |
+//! | [`labelled`] | labelled sentences of one's own, from columns or fastText's lines: [`labelled::parse`] |
 //! | [`translation`] | parallel texts: [`translation::load`], [`TranslationSet`], any two files ([`translation::parse`]), and a task without files: [`Reversal`] |
 //! | [`events`] | sequences of events with times: the badges of StackOverflow ([`events::load`]), and streams without files: [`Echoes`], [`Sessions`] |
-//! | [`table`] | [`Table`], numbers in rows and columns |
+//! | [`table`] | [`Table`], numbers in rows and columns, and any file that holds them: [`table::parse`] |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
 //! | [`splits`] | [`Split`], and the files that hold folds and masks; random splits of nodes are drawn by [`SplitSizes`] |
@@ -62,11 +65,13 @@ mod embedded;
 mod error;
 pub mod events;
 pub mod folds;
+pub mod labelled;
 mod lines;
 pub mod manifest;
 pub mod nodes;
 mod pickle;
 pub mod provenance;
+mod records;
 pub mod regression;
 pub mod scale;
 pub mod sentences;
@@ -78,17 +83,19 @@ pub mod translation;
 pub use error::Error;
 pub use events::{Echoes, EventData, EventSequence, Session, Sessions};
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
+pub use labelled::{LabelledConfig, LabelledFormat, LabelledText};
 pub use manifest::{Entry, Pin};
 pub use nodes::{
     CsrMatrix, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet, PlantedGraph,
     PlantedPartition, SplitSizes,
 };
 pub use provenance::{FileProvenance, Origin, Stored};
+pub use records::Delimiter;
 pub use regression::passenger::AIRLINE_PASSENGERS;
 pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};
 pub use scale::MinMax;
-pub use sentences::{Sentence, SentenceData, SentenceSet};
+pub use sentences::{Repeats, Sentence, SentenceData, SentenceSet};
 pub use splits::Split;
 pub use store::{DataStore, Policy};
-pub use table::Table;
-pub use translation::{ParallelText, Reversal, TranslationData, TranslationSet};
+pub use table::{Gaps, Header, NamedTable, Table, TableConfig};
+pub use translation::{Blank, ParallelText, Reversal, TranslationData, TranslationSet};

@@ -1,12 +1,12 @@
 //! Reading text line by line, with positions for the errors.
 
 use crate::Error;
-use std::str;
+use bochner_text::lines::utf8;
 
 /// Parses each line after the first `skip` lines; `expected` describes a line for the error.
 ///
 /// # Errors
-/// [`Error::Malformed`] for the first line that `parse` refuses, and for bytes that are not UTF-8.
+/// [`Error::Malformed`] for the first line that `parse` refuses; [`Error::Text`] for bytes that are not UTF-8.
 pub(crate) fn parse<T>(
     file: &str,
     bytes: &[u8],
@@ -26,22 +26,6 @@ pub(crate) fn parse<T>(
         .collect()
 }
 
-/// The text of a file.
-///
-/// # Errors
-/// [`Error::Malformed`] with the line of the first byte that is not UTF-8.
-pub(crate) fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Error> {
-    str::from_utf8(bytes).map_err(|error| {
-        let (before, rest) = bytes.split_at(error.valid_up_to());
-        Error::Malformed {
-            file: file.to_owned(),
-            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
-            expected: "UTF-8".to_owned(),
-            found: format!("the byte 0x{:02x}", rest[0]),
-        }
-    })
-}
-
 /// The beginning of a text, quoted, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
@@ -50,11 +34,14 @@ pub(crate) fn excerpt(text: &str) -> String {
     format!("{head:?}{more}")
 }
 
-/// Finite numbers between commas and spaces.
+/// Finite numbers between spaces.
 pub(crate) fn numbers(line: &str) -> Option<Vec<f64>> {
-    let cells = line.split([',', ' ']).filter(|cell| !cell.is_empty());
-    let number = |cell: &str| cell.parse().ok().filter(|value: &f64| value.is_finite());
-    cells.map(number).collect()
+    line.split_ascii_whitespace().map(number).collect()
+}
+
+/// A finite number.
+pub(crate) fn number(cell: &str) -> Option<f64> {
+    cell.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 #[cfg(test)]
@@ -65,18 +52,14 @@ mod tests {
     fn the_line_that_is_wrong_is_named() {
         let numbers = |bytes: &[u8]| parse("f", bytes, 1, "numbers", numbers);
         assert_eq!(
-            numbers(b"a b\n1,2\n  3.38e-005 -4 ").unwrap(),
+            numbers(b"\xef\xbb\xbfa b\n1 2\n  3.38e-005 -4 ").unwrap(),
             [[1.0, 2.0], [3.38e-5, -4.0]]
         );
         assert!(numbers(b"").unwrap().is_empty());
         for (bytes, wanted) in [
             (
-                &b"a\n1\n\xf0c\n"[..],
-                "f, line 3: expected UTF-8, found the byte 0xf0",
-            ),
-            (
-                b"a\n1\nb,2\n",
-                r#"f, line 3: expected numbers, found "b,2""#,
+                &b"a\n1\nb 2\n"[..],
+                r#"f, line 3: expected numbers, found "b 2""#,
             ),
             (b"a\nnan\n", r#"f, line 2: expected numbers, found "nan""#),
             (

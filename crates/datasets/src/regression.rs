@@ -15,7 +15,7 @@ use crate::folds::deal;
 use crate::provenance::FileProvenance;
 use crate::splits::{parse_folds, parse_masks};
 use crate::store::DataStore;
-use crate::{Error, MinMax, Split, Table, manifest};
+use crate::{Error, Header, MinMax, Split, Table, TableConfig, manifest};
 
 /// Loads a set with its splits; every column is scaled to $[-1, 1]$ over all rows.
 ///
@@ -115,7 +115,12 @@ impl Loader<'_> {
 
     /// The rows of `train.csv`, then those of `test.csv`.
     fn scaled(&mut self, set: RegressionSet) -> Result<Table, Error> {
-        let parse = |file: &str, bytes: &[u8]| Table::parse(file, bytes, 0, set.inputs() + 1);
+        let config = TableConfig {
+            header: Header::None,
+            ..TableConfig::default()
+        };
+        let columns = set.inputs() + 1;
+        let parse = |file: &str, bytes: &[u8]| Table::parse(file, bytes, columns, &config);
         let train = self.read(set, "train.csv", parse)?;
         Ok(train.stack(&self.read(set, "test.csv", parse)?))
     }

@@ -6,7 +6,9 @@ use crate::regression::{Protocol, by_name, named};
 use crate::store::DataStore;
 use crate::{Error, Split, manifest};
 use bochner_numerics::argument;
+use bochner_text::lines::{strip_byte_order_mark, utf8};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The sentence corpora of Table 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -97,7 +99,8 @@ pub struct SentenceData {
 /// | Fixed | TREC | ten, with the test file for test and fold $f$ of the training file for validation |
 /// | Fixed | SST-2 | one, by the three files |
 ///
-/// The fold rule is [`deal`] by label, then [`unite_repeats`]: texts that recur stay in one fold.
+/// The fold rule is [`folds`] with [`Repeats::Exact`], by which the folds were published: texts that differ in case or
+/// punctuation alone may stand in different folds.
 ///
 /// # Errors
 /// The errors of [`DataStore::load`] and of [`SentenceData::of_files`].
@@ -123,7 +126,7 @@ pub fn load(
 /// Reads a file: on each line a digit, which is the label, a space, and the text.
 ///
 /// Lines end in `\n` and in nothing else: the files are not all UTF-8, and a byte 0x85 in them is no line
-/// break. A text can be empty.
+/// break. A byte order mark before the first line is left out. A text can be empty.
 ///
 /// ```
 /// use bochner_datasets::sentences::parse;
@@ -135,7 +138,7 @@ pub fn load(
 ///
 /// # Errors
 /// [`Error::Malformed`] with the line: for another first byte than the digit of a label below `classes`,
-/// another second byte than a space, and for a file without lines.
+/// another second byte than a space, and for a file without lines; [`Error::Text`] for UTF-16.
 pub fn parse(file: &str, bytes: &[u8], classes: usize) -> Result<Vec<Sentence>, Error> {
     let malformed = |line: usize, found: String| Error::Malformed {
         file: file.to_owned(),
@@ -143,8 +146,12 @@ pub fn parse(file: &str, bytes: &[u8], classes: usize) -> Result<Vec<Sentence>, 
         expected: format!("a label below {classes}, a space and a sentence"),
         found,
     };
+    let bytes = strip_byte_order_mark(bytes);
     if bytes.is_empty() {
         return Err(malformed(1, "an empty file".to_owned()));
+    }
+    if bytes.contains(&0) {
+        utf8(file, bytes)?;
     }
     let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let lines = lines.split(|&byte| byte == b'\n').enumerate();
@@ -208,10 +215,10 @@ impl SentenceData {
         let sizes: Vec<usize> = files.iter().map(Vec::len).collect();
         let sentences: Vec<Sentence> = files.into_iter().flatten().collect();
         let splits = match (protocol, set) {
-            (Protocol::P10, _) => Split::cross_validation(&folds(&sentences)),
-            (Protocol::R90, _) => Split::held_out(&masks(&folds(&sentences))),
+            (Protocol::P10, _) => Split::cross_validation(&folds(&sentences, Repeats::Exact)),
+            (Protocol::R90, _) => Split::held_out(&masks(&folds(&sentences, Repeats::Exact))),
             (Protocol::Fixed, SentenceSet::Trec) => {
-                fixed_test(&folds(&sentences[..sizes[0]]), sizes[1])
+                fixed_test(&folds(&sentences[..sizes[0]], Repeats::Exact), sizes[1])
             }
             (Protocol::Fixed, SentenceSet::Sst2) => vec![by_files(&sizes)],
             (Protocol::Fixed, _) => {
@@ -221,7 +228,7 @@ impl SentenceData {
                 unreachable!("a protocol that is not in the list has an unknown name")
             }
         };
-        check(set, protocol, &splits)?;
+        check(set.name(), protocol, &splits)?;
         Ok(Self {
             set,
             sentences,
@@ -231,13 +238,48 @@ impl SentenceData {
     }
 }
 
-/// The folds of rows, by label; texts that recur stay in one fold.
-fn folds(sentences: &[Sentence]) -> Vec<usize> {
+/// The texts that count as the same, and stay in one fold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repeats {
+    /// Texts with the same letters and digits, whatever their case, punctuation and spaces: what cleaning makes the same is
+    /// the same. Texts of ASCII punctuation alone are all the same.
+    #[default]
+    Cleaned,
+    /// Texts that are equal byte for byte.
+    Exact,
+}
+
+/// The folds of rows: [`deal`] by label, then [`unite_repeats`], so that no test part holds a text of the training part.
+///
+/// ```
+/// use bochner_datasets::sentences::{Repeats, Sentence, folds};
+///
+/// let text = |i: usize| ["A fine film!", "a fine film ."].get(i).map_or(format!("text {i}"), |text| (*text).into());
+/// let rows: Vec<_> = (0..20).map(|i| Sentence { label: i % 2, text: text(i).into() }).collect();
+/// let cleaned = folds(&rows, Repeats::Cleaned);
+/// assert_eq!(cleaned[0], cleaned[1]);
+/// assert_ne!(cleaned, folds(&rows, Repeats::Exact));
+/// ```
+pub fn folds(sentences: &[Sentence], repeats: Repeats) -> Vec<usize> {
     let labels: Vec<usize> = sentences.iter().map(|row| row.label).collect();
-    let texts: Vec<&[u8]> = sentences.iter().map(|row| &*row.text).collect();
+    let texts = sentences.iter().map(|row| match repeats {
+        Repeats::Exact => Cow::Borrowed(&*row.text),
+        Repeats::Cleaned => Cow::Owned(letters(&row.text).into_bytes()),
+    });
     let mut folds = deal(&labels);
-    unite_repeats(&mut folds, &texts);
+    unite_repeats(&mut folds, &texts.collect::<Vec<_>>());
     folds
+}
+
+/// The letters and digits of a text in lower case; of a text without any, the characters beyond ASCII, such as emoji.
+fn letters(text: &[u8]) -> String {
+    let lower = String::from_utf8_lossy(text).to_lowercase();
+    let letters: String = lower.chars().filter(|c| c.is_alphanumeric()).collect();
+    match letters.is_empty() {
+        true => lower.chars().filter(|c| !c.is_ascii()).collect(),
+        false => letters,
+    }
 }
 
 fn masks(folds: &[usize]) -> Vec<[bool; FOLDS]> {
@@ -268,7 +310,8 @@ fn by_files(sizes: &[usize]) -> Split {
     }
 }
 
-fn check(set: SentenceSet, protocol: Protocol, splits: &[Split]) -> Result<(), Error> {
+/// Refuses splits with an empty part.
+pub(crate) fn check(set: &str, protocol: Protocol, splits: &[Split]) -> Result<(), Error> {
     for (number, split) in splits.iter().enumerate() {
         let mut parts = vec![("training", &split.train), ("test", &split.test)];
         if protocol != Protocol::R90 {
@@ -326,7 +369,7 @@ mod tests {
                 split
                     .validation
                     .iter()
-                    .all(|&row| folds(&rows(60, 6))[row] == at)
+                    .all(|&row| folds(&rows(60, 6), Repeats::Exact)[row] == at)
             );
         }
         let all = of(SentenceSet::Trec, Protocol::R90, trec());
@@ -348,6 +391,8 @@ mod tests {
         assert!(wrong(b"0\ta\n").starts_with("f, line 1"));
         assert!(wrong(b"x a\n").contains("\"x a\""));
         assert!(wrong(b"").contains("an empty file"));
+        assert!(wrong(b"0\0 \0a\0").contains("UTF-16: convert it to UTF-8"));
+        assert_eq!(parse("f", b"\xef\xbb\xbf0 a\n", 2).unwrap()[0].text, b"a");
         // A byte 0x85 or a missing newline at the end breaks no line.
         assert_eq!(parse("f", b"0 a\x85b\n1 ", 2).unwrap().len(), 2);
     }

@@ -4,11 +4,11 @@ mod reverse;
 
 pub use reverse::Reversal;
 
-use crate::lines::utf8;
 use crate::provenance::FileProvenance;
 use crate::regression::named;
 use crate::store::DataStore;
 use crate::{Error, manifest};
+use bochner_text::{is_blank, lines};
 use serde::{Deserialize, Serialize};
 
 /// The corpora of Table 3, German to English, tokenised and lower-cased.
@@ -90,6 +90,19 @@ pub struct ParallelText {
     pub source: Vec<String>,
     /// The translation of each.
     pub target: Vec<String>,
+    /// The lines of pairs that were left out for a blank side, from 1.
+    pub dropped: Vec<usize>,
+}
+
+/// The treatment of pairs with a blank side: one of nothing but white space and characters without width.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blank {
+    /// They are an error, which names the line.
+    #[default]
+    Refuse,
+    /// They are left out, and their lines are listed.
+    Drop,
 }
 
 /// A parallel corpus in its parts.
@@ -118,7 +131,8 @@ pub fn load(set: TranslationSet, store: &DataStore) -> Result<TranslationData, E
         let (source, target) = (source?, target?);
         let files = [store.fetch(source)?, store.fetch(target)?];
         let places = files.each_ref().map(|file| &*file.place);
-        texts.push(parse(places, files.each_ref().map(|file| &*file.bytes))?);
+        let bytes = files.each_ref().map(|file| &*file.bytes);
+        texts.push(parse(places, bytes, Blank::Refuse)?);
         let found = [source, target].into_iter().zip(&files);
         provenance.extend(found.map(|(entry, file)| FileProvenance::of(entry, file)));
     }
@@ -139,72 +153,61 @@ pub fn load(set: TranslationSet, store: &DataStore) -> Result<TranslationData, E
 /// that the two files keep their lines together.
 ///
 /// ```
-/// use bochner_datasets::translation::parse;
+/// use bochner_datasets::translation::{Blank, parse};
 ///
-/// let text = parse(["train.de", "train.en"], ["ein hund\nja .\n".as_bytes(), b"a dog\nyes .\n"])?;
+/// let files = ["train.de", "train.en"];
+/// let text = parse(files, ["ein hund\n\nja .\n".as_bytes(), b"a dog\na cat\nyes .\n"], Blank::Drop)?;
 /// assert_eq!((text.len(), &*text.source[1], &*text.target[1]), (2, "ja .", "yes ."));
+/// assert_eq!(text.dropped, [2]);
 ///
-/// let wrong = parse(["train.de", "train.en"], [b"ein hund\nja .\n", b"a dog\n"]).unwrap_err();
+/// let wrong = parse(files, [b"ein hund\nja .\n", b"a dog\n"], Blank::Drop).unwrap_err();
 /// assert!(wrong.to_string().starts_with("train.de has 2 lines and train.en 1: line 2 of train.de "));
 /// # Ok::<(), bochner_datasets::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::Malformed`] for a file without a byte and for bytes that are not UTF-8, with the line;
-/// [`Error::UnequalLines`]; [`Error::EmptySide`] for a line of nothing but spaces.
-pub fn parse(files: [&str; 2], bytes: [&[u8]; 2]) -> Result<ParallelText, Error> {
+/// [`Error::Text`] for a file without text and for bytes that are not UTF-8, with the line;
+/// [`Error::UnequalLines`]; [`Error::EmptySide`] for a blank line, unless its pair is dropped.
+pub fn parse(files: [&str; 2], bytes: [&[u8]; 2], blank: Blank) -> Result<ParallelText, Error> {
     let [source, target] = [lines(files[0], bytes[0])?, lines(files[1], bytes[1])?];
-    ParallelText::of_lines(files, [source, target])
-}
-
-fn lines<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<&'a str>, Error> {
-    let text = utf8(file, bytes)?;
-    if text.is_empty() {
-        return Err(Error::Malformed {
-            file: file.to_owned(),
-            line: 1,
-            expected: "a sentence".to_owned(),
-            found: "an empty file".to_owned(),
-        });
-    }
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    Ok(text.split('\n').collect())
+    ParallelText::of_lines(files, [source, target], blank)
 }
 
 impl ParallelText {
     /// A text of two lists of lines; `files` are their names in messages.
     ///
     /// # Errors
-    /// [`Error::UnequalLines`]; [`Error::EmptySide`] for a line of nothing but spaces.
+    /// [`Error::UnequalLines`]; [`Error::EmptySide`] for a blank line, unless its pair is dropped.
     pub fn of_lines<S: AsRef<str>>(
         files: [&str; 2],
         [source, target]: [Vec<S>; 2],
+        blank: Blank,
     ) -> Result<Self, Error> {
-        let owned = files.map(str::to_owned);
         if source.len() != target.len() {
             return Err(Error::UnequalLines {
-                files: owned,
+                files: files.map(str::to_owned),
                 lines: [source.len(), target.len()],
             });
         }
-        let is_blank = |line: &S| line.as_ref().trim().is_empty();
-        for (line, (of_source, of_target)) in source.iter().zip(&target).enumerate() {
-            let [file, other] = match (is_blank(of_source), is_blank(of_target)) {
-                (false, false) => continue,
-                (true, _) => owned,
-                (false, true) => {
-                    let [source, target] = owned;
-                    [target, source]
+        let mut text = Self::default();
+        for (at, (source, target)) in source.iter().zip(&target).enumerate() {
+            let pair = [source, target].map(AsRef::as_ref);
+            match (pair.iter().position(|line| is_blank(line)), blank) {
+                (None, _) => {
+                    text.source.push(pair[0].to_owned());
+                    text.target.push(pair[1].to_owned());
                 }
-            };
-            let line = line + 1;
-            return Err(Error::EmptySide { file, other, line });
+                (Some(_), Blank::Drop) => text.dropped.push(at + 1),
+                (Some(side), Blank::Refuse) => {
+                    return Err(Error::EmptySide {
+                        file: files[side].to_owned(),
+                        other: files[1 - side].to_owned(),
+                        line: at + 1,
+                    });
+                }
+            }
         }
-        let [source, target] = [source, target].map(|lines| {
-            let lines = lines.iter().map(|line| line.as_ref().to_owned());
-            lines.collect()
-        });
-        Ok(Self { source, target })
+        Ok(text)
     }
 
     /// The number of pairs.
@@ -231,7 +234,7 @@ mod tests {
     use super::*;
 
     fn refused(source: &[u8], target: &[u8]) -> String {
-        let parsed = parse(["a.de", "a.en"], [source, target]);
+        let parsed = parse(["a.de", "a.en"], [source, target], Blank::Refuse);
         parsed.unwrap_err().to_string()
     }
 
@@ -252,26 +255,40 @@ mod tests {
     fn an_empty_side_is_named_with_its_file_and_line() {
         assert_eq!(
             refused(b"eins\nzwei\n", b"one\n  \n"),
-            "a.en, line 2 is empty, and cannot be the partner of line 2 of a.de; remove both lines"
+            "a.en, line 2 is empty, and cannot be the partner of line 2 of a.de; remove both lines, or drop such pairs with \
+             `Blank::Drop`"
         );
-        assert!(refused(b"\nzwei\n", b"one\ntwo\n").starts_with("a.de, line 1 is empty"));
-        assert!(
-            refused(b"", b"").contains("a.de, line 1: expected a sentence, found an empty file")
-        );
+        for invisible in ["", "\u{200b}", "\u{feff}\u{feff}"] {
+            let said = refused(format!("{invisible}\nzwei\n").as_bytes(), b"one\ntwo\n");
+            assert!(said.starts_with("a.de, line 1 is empty"), "{said}");
+        }
+        assert!(refused(b"", b"").starts_with("a.de is empty"));
     }
 
     #[test]
     fn bytes_that_are_not_utf_8_are_named_with_their_line() {
-        assert_eq!(
-            refused(b"eins\nzwei\n", b"one\ntw\xf6\n"),
-            "a.en, line 2: expected UTF-8, found the byte 0xf6; replace the file, or correct the line"
-        );
+        let said = refused(b"eins\nzwei\n", b"one\ntw\xf6\n");
+        let wanted =
+            "a.en, line 2: byte 3 is not UTF-8. The text looks like Latin-1: convert it to UTF-8";
+        assert!(said.starts_with(wanted), "{said}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_word() {
+        let text = "\u{feff}eins\nzwei\n".as_bytes();
+        let parsed = parse(["a.de", "a.en"], [text, b"one\ntwo\n"], Blank::Refuse).unwrap();
+        assert_eq!(parsed.source, ["eins", "zwei"]);
     }
 
     #[test]
     fn lines_end_in_a_newline_alone() {
         let text = "eins\u{85}zwei\u{2028}\r\ndrei";
-        let parsed = parse(["a.de", "a.en"], [text.as_bytes(), b"one two\nthree\n"]).unwrap();
+        let parsed = parse(
+            ["a.de", "a.en"],
+            [text.as_bytes(), b"one two\nthree\n"],
+            Blank::Refuse,
+        )
+        .unwrap();
         assert_eq!(parsed.source, ["eins\u{85}zwei\u{2028}\r", "drei"]);
         assert_eq!(
             (parsed.clone().first(1).len(), parsed.first(9).len()),

@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_attention::Softmax;
-use bochner_datasets::translation::parse;
+use bochner_datasets::translation::{Blank, parse};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::*;
 use bochner_numerics::Seed;
@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Learns from two files of lines, and saves what was learnt.
 pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(), Box<dyn Error>> {
-    let text = parse(files, [&fs::read(files[0])?, &fs::read(files[1])?])?;
+    let sides = [&*fs::read(files[0])?, &fs::read(files[1])?];
+    let text = parse(files, sides, Blank::Refuse)?;
     let words = TokenCounts::of_words(text.source.iter().chain(&text.target).map(String::as_str));
     let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;

@@ -3,6 +3,8 @@
 use crate::Error;
 use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// The settings of [`beam_search`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,15 @@ pub struct BeamConfig {
     /// The largest number of tokens of a hypothesis, the end included; 200 by default.
     #[serde(alias = "max_length")]
     pub max_length: usize,
+    /// The least number of tokens of a hypothesis, the end included; 1 by default. With 2, no hypothesis is empty: without
+    /// a length penalty, a wide beam finds that an empty one is the most probable for many a model.
+    #[doc(alias = "min_len")]
+    #[serde(alias = "min_length")]
+    pub min_length: usize,
+    /// The tokens that never follow, such as that of unknown words; none by default. The end is always allowed.
+    #[doc(alias = "suppress_tokens")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub banned: Vec<usize>,
     /// The condition that stops the search before that.
     pub stop: Stop,
     /// A further bound on the number of tokens, by the length of the source; none by default.
@@ -64,6 +75,8 @@ impl Default for BeamConfig {
             beam: 5,
             alpha: 0.6,
             max_length: 200,
+            min_length: 1,
+            banned: Vec::new(),
             stop: Stop::Count,
             source_bound: None,
         }
@@ -74,13 +87,20 @@ impl BeamConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("beam", self.beam)?;
         argument::at_least_one("max_length", self.max_length)?;
+        argument::at_least_one("min_length", self.min_length)?;
+        argument::in_range(
+            self.min_length <= self.max_length,
+            "min_length",
+            self.min_length as f64,
+            format!("at most `max_length`, {}", self.max_length),
+        )?;
         argument::non_negative("alpha", self.alpha)?;
         let per_token = self.source_bound.map_or(0.0, |bound| bound.per_token);
         argument::non_negative("per_token", per_token)
     }
 
     /// The settings of the search for a translation of a source of so many tokens: the [`source_bound`](Self::source_bound)
-    /// becomes a part of `max_length`, which stays at least 1.
+    /// becomes a part of `max_length`, which stays at least `min_length`.
     ///
     /// ```
     /// use bochner_text::{BeamConfig, SourceBound};
@@ -92,12 +112,13 @@ impl BeamConfig {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, or an exponent or a number of tokens below 0.
+    /// [`Error::Argument`] for a setting of zero, an exponent or a number of tokens below 0, or a `min_length` above
+    /// `max_length`.
     pub fn for_source(&self, tokens: usize) -> Result<Self, Error> {
         self.validate()?;
         let bound = self.source_bound.map(|SourceBound { per_token, more }| {
             let of_source = (per_token * tokens as f64) as usize;
-            of_source.saturating_add(more).max(1)
+            of_source.saturating_add(more).max(self.min_length)
         });
         Ok(Self {
             max_length: bound.map_or(self.max_length, |bound| bound.min(self.max_length)),
@@ -150,10 +171,11 @@ pub struct Hypothesis {
     pub score: f64,
 }
 
-/// The result of a search.
+/// The n-best list of a search.
+#[doc(alias = "n_best")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The best hypotheses, at most as many as the beam is wide; the best one first.
+    /// The best hypotheses with their scores, at most as many as the beam is wide; the best one first.
     ///
     /// Among equal scores the one that ended earlier comes first. There is none if no hypothesis can end.
     pub hypotheses: Vec<Hypothesis>,
@@ -195,8 +217,8 @@ pub struct Found {
 /// ```
 ///
 /// # Errors
-/// The errors of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a
-/// start or an end beyond the vocabulary, or a logarithmic probability that is NaN or plus infinity.
+/// The errors of `step` and of [`BeamSearch::new`]; [`Error::Argument`] for a logarithmic probability that is NaN or plus
+/// infinity.
 ///
 /// # Reference
 /// Y. Wu et al., *Google's neural machine translation system*, 2016 (the length penalty).
@@ -229,6 +251,11 @@ fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
     }
     argument::index("start", tokens.start, tokens.vocabulary)?;
     argument::index("end", tokens.end, tokens.vocabulary)?;
+    for &token in &config.banned {
+        argument::index("banned", token, tokens.vocabulary)?;
+        let allowed = "another token than the end";
+        argument::in_range(token != tokens.end, "banned", token as f64, allowed)?;
+    }
     let differ = tokens.start != tokens.end;
     argument::in_range(
         differ,
@@ -272,7 +299,7 @@ pub struct BeamSearch<'a> {
     steps: usize,
 }
 
-/// A continuation of a live hypothesis.
+/// A continuation of a live hypothesis. A lesser one comes first.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     log_prob: f64,
@@ -280,21 +307,34 @@ struct Candidate {
     place: usize,
 }
 
-impl Candidate {
-    /// Whether this candidate comes before another one.
-    fn precedes(&self, other: &Self) -> bool {
-        let rank = |candidate: &Self| (candidate.token, candidate.place);
-        self.log_prob > other.log_prob
-            || self.log_prob == other.log_prob && rank(self) < rank(other)
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // No sum of logarithms that begins with zero is a negative zero.
+        let by_probability = other.log_prob.total_cmp(&self.log_prob);
+        by_probability.then((self.token, self.place).cmp(&(other.token, other.place)))
     }
 }
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
 
 impl<'a> BeamSearch<'a> {
     /// A search before its first step.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a bound by the source, a start or an end beyond the
-    /// vocabulary.
+    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a least length above the largest, a bound by the
+    /// source, a banned end, and for a start, an end or a banned token beyond the vocabulary.
     pub fn new(tokens: Tokens, config: &'a BeamConfig) -> Result<Self, Error> {
         check(&tokens, config)?;
         Ok(Self {
@@ -327,8 +367,8 @@ impl<'a> BeamSearch<'a> {
         argument::shape("log_probs", &[expected], &[log_probs.len()])?;
         check_rows(log_probs, self.tokens.vocabulary)?;
         self.steps += 1;
-        let mut ranked = std::mem::take(&mut self.ranked);
-        self.rank(log_probs, &mut ranked);
+        let memory = std::mem::take(&mut self.ranked);
+        let ranked = self.rank(log_probs, memory);
         std::mem::swap(&mut self.live, &mut self.before);
         let mut living = 0;
         for (rank, candidate) in ranked.iter().enumerate() {
@@ -363,49 +403,60 @@ impl<'a> BeamSearch<'a> {
     }
 
     /// Finds the first continuations in their order: as many as could matter, which is twice the beam, since at
-    /// most one continuation of each live hypothesis ends.
-    fn rank<T: Real>(&self, log_probs: &[T], ranked: &mut Vec<Candidate>) {
+    /// most one continuation of each live hypothesis ends. Returns them in the memory that is given.
+    fn rank<T: Real>(&self, log_probs: &[T], mut memory: Vec<Candidate>) -> Vec<Candidate> {
         /// Tokens that are passed over at once where none of them can be among the first.
         const PIECE: usize = 64;
         let most = self.config.beam.saturating_mul(2);
+        let Tokens {
+            vocabulary,
+            start,
+            end,
+        } = self.tokens;
         let allowed = match self.steps == self.config.max_length {
-            true => self.tokens.end..self.tokens.end + 1,
-            false => 0..self.tokens.vocabulary,
+            true => end..end + 1,
+            false => 0..vocabulary,
         };
-        ranked.clear();
-        let rows = log_probs.chunks_exact(self.tokens.vocabulary);
+        let may_end = self.steps >= self.config.min_length;
+        let may_follow = |token: usize| {
+            token != start && (may_end || token != end) && !self.config.banned.contains(&token)
+        };
+        memory.clear();
+        // The last of the first candidates is at the top.
+        let mut first_ones = BinaryHeap::from(memory);
+        let rows = log_probs.chunks_exact(vocabulary);
         for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
             for first in allowed.clone().step_by(PIECE) {
                 let tokens = first..allowed.end.min(first + PIECE);
-                let full = ranked.len() >= most;
-                let least = if full {
-                    ranked[most - 1].log_prob
-                } else {
-                    f64::NEG_INFINITY
-                };
+                let last = first_ones.peek().filter(|_| first_ones.len() >= most);
+                let least = last.map_or(f64::NEG_INFINITY, |last| last.log_prob);
                 // Without a branch for each token.
                 let reaches = |x: &T| hypothesis.log_prob + x.as_f64() >= least;
                 let piece = row[tokens.clone()].iter();
                 if !piece.fold(false, |any, x| any | reaches(x)) {
                     continue;
                 }
-                for token in tokens.filter(|&token| token != self.tokens.start) {
+                for token in tokens {
+                    let log_prob = hypothesis.log_prob + row[token].as_f64();
+                    if log_prob == f64::NEG_INFINITY || !may_follow(token) {
+                        continue;
+                    }
                     let candidate = Candidate {
-                        log_prob: hypothesis.log_prob + row[token].as_f64(),
+                        log_prob,
                         token,
                         place,
                     };
-                    let full = ranked.len() >= most;
-                    let late = full && !candidate.precedes(&ranked[most - 1]);
-                    if late || candidate.log_prob == f64::NEG_INFINITY {
-                        continue;
+                    if first_ones.len() < most {
+                        first_ones.push(candidate);
+                    } else if let Some(mut last) = first_ones.peek_mut()
+                        && candidate < *last
+                    {
+                        *last = candidate;
                     }
-                    ranked.truncate(most - 1);
-                    let at = ranked.partition_point(|other| other.precedes(&candidate));
-                    ranked.insert(at, candidate);
                 }
             }
         }
+        first_ones.into_sorted_vec()
     }
 
     /// Whether nothing more is looked for.

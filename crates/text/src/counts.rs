@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// ```
 /// use bochner_text::TokenCounts;
 ///
-/// let counts: TokenCounts = "to be or not to be".split(' ').collect();
+/// let counts: TokenCounts = "to be or not to be".split_whitespace().collect();
 /// assert_eq!((counts.len(), counts.total(), counts.get("be")), (4, 6, 2));
 /// // The most frequent first, equally frequent tokens by their code points.
 /// assert_eq!(counts.by_frequency()[..3], [("be", 2), ("to", 2), ("not", 1)]);

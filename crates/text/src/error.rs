@@ -1,5 +1,7 @@
 //! The errors of this crate.
 
+use crate::lines::Encoding;
+use crate::subword::CodesDefect;
 use bochner_numerics::ArgumentError;
 use thiserror::Error;
 
@@ -11,10 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// A text is not UTF-8.
-    #[error(
-        "{file}, line {line}: byte {column} is not valid UTF-8; convert the file, or read it as bytes, \
-         which `clean_str` takes"
-    )]
+    #[error("{file}, line {line}: byte {column} is not UTF-8. The text looks like {likely}")]
     InvalidUtf8 {
         /// The name of the text.
         file: String,
@@ -22,6 +21,8 @@ pub enum Error {
         line: usize,
         /// The place of the first wrong byte in the line, from 1.
         column: usize,
+        /// The likely encoding, displayed with the remedy.
+        likely: Encoding,
     },
     /// A text has no bytes.
     #[error("{file} is empty: check that it was written or downloaded completely")]
@@ -126,12 +127,33 @@ pub enum Error {
         /// The value in the file.
         got: String,
     },
-    /// A word ends in the mark of a piece whose word goes on.
+    /// A line in a file of merges cannot be used.
+    #[error("{file}, line {line}: {defect}")]
+    Codes {
+        /// The name of the file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The defect, displayed with the remedy.
+        defect: CodesDefect,
+    },
+    /// A file of merges cannot hold a symbol.
     #[error(
-        "a merge makes the symbol `{symbol}` at the end of a word, but `@@` marks pieces whose word goes on: \
-         replace `@@` at the ends of words in the text"
+        "the symbol {symbol:?} holds a space or a line break, which separate symbols in a file of merges: remove such \
+         words from the text"
+    )]
+    UnwritableSymbol {
+        /// The symbol.
+        symbol: String,
+    },
+    /// A merge makes a symbol that looks like another one.
+    #[error(
+        "merge {merge} makes the symbol `{symbol}`, but `@@` marks pieces whose word goes on and `</w>` the end of a word: \
+         remove the merge, or learn merges with `Subwords::learn`, which makes no such symbol"
     )]
     MarkedWord {
+        /// The merge's place, from 0.
+        merge: usize,
         /// The symbol.
         symbol: String,
     },

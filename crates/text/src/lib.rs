@@ -1,4 +1,4 @@
-//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU and beam search.
+//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU, chrF and beam search.
 //!
 //! Between a file of sentences and a model that learns from numbers lie a few steps that decide whether two
 //! results can be compared: how a sentence is cleaned, which words are known, how a translation is scored.
@@ -7,9 +7,9 @@
 //! * **Cleaning** is Kim's ([`clean_str`]), on bytes, since the classic corpora are not UTF-8.
 //! * **A [`Vocabulary`]** comes from the training part alone, has numbers for padding and unknown words,
 //!   and knows its fingerprint, so that a model refuses the vocabulary of another run.
-//! * **[`Subwords`]** are subword-nmt's. Hugging Face's `tokenizers` chooses otherwise among equally
-//!   frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
-//! * **BLEU** is sacrebleu's ([`corpus_bleu`]), with its signature, its resampling and its p-values
+//! * **[`Subwords`]** are subword-nmt's, whose `codes` files are read and written. Hugging Face's `tokenizers` chooses
+//!   otherwise among equally frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
+//! * **BLEU and chrF** are sacrebleu's ([`corpus_bleu`], [`corpus_chrf`]), BLEU with its signature, its resampling and its p-values
 //!   ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
 //! * **[`beam_search`]** takes a function that gives probabilities, so that it knows no model.
 //!
@@ -54,19 +54,21 @@
 //! | module | holds |
 //! |---|---|
 //! | [`clean`] | [`clean_str`] |
-//! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked |
+//! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked; [`is_blank`] |
 //! | [`counts`] | [`TokenCounts`] |
 //! | [`detokenise`](mod@detokenise) | [`detokenise()`]: text from tokens |
 //! | [`vocabulary`] | [`Vocabulary`] |
 //! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
-//! | [`subword`] | [`Subwords`]: learning, splitting, `tokenizer.json` |
+//! | [`subword`] | [`Subwords`]: learning, splitting, subword-nmt's `codes`, `tokenizer.json` |
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
+//! | [`chrf`] | [`corpus_chrf`], [`sentence_chrf`]: chrF and chrF++ |
 //! | [`beam`] | [`beam_search`], [`BeamSearch`] |
 //! | [`error`] | [`Error`] |
 
 pub mod batches;
 pub mod beam;
 pub mod bleu;
+pub mod chrf;
 pub mod clean;
 pub mod counts;
 pub mod detokenise;
@@ -84,11 +86,12 @@ pub use bleu::{
     PairedBootstrap, Smoothing, Tokenisation, bootstrap, corpus_bleu, line_statistics,
     paired_bootstrap, sentence_bleu, tokenize_13a,
 };
+pub use chrf::{ChrfConfig, ChrfScore, corpus_chrf, sentence_chrf};
 pub use clean::clean_str;
 pub use counts::TokenCounts;
 pub use detokenise::{Language, detokenise};
 pub use error::Error;
-pub use lines::lines;
+pub use lines::{Encoding, is_blank, lines};
 pub use rand;
-pub use subword::{Learned, Merge, Split, SubwordConfig, Subwords};
+pub use subword::{CodesDefect, Learned, Merge, Split, SubwordConfig, Subwords};
 pub use vocabulary::{Marks, Vocabulary, VocabularyConfig};

@@ -64,7 +64,7 @@ pub enum Marks {
 /// ```
 /// use bochner_text::{TokenCounts, Vocabulary, VocabularyConfig};
 ///
-/// let train = ["a dog sees a cat", "a cat sleeps"].map(|line| line.split(' ').collect::<Vec<_>>());
+/// let train = ["a dog sees a cat", "a cat sleeps"].map(|line| line.split_whitespace().collect::<Vec<_>>());
 /// let counts: TokenCounts = train.iter().flatten().collect();
 /// let vocabulary = Vocabulary::from_counts(&counts, &VocabularyConfig::default())?;
 /// assert_eq!(vocabulary.len(), 2 + 5);

@@ -3,7 +3,7 @@
 //! The table has 1,005 distinct rows; 25 rows repeat others.
 
 use super::{Described, Place};
-use crate::{Error, Table};
+use crate::{Error, Table, TableConfig};
 
 /// The raw file of the set.
 pub const FILE: &str = "Concrete_Data-1.csv";
@@ -24,5 +24,5 @@ pub(super) const SET: Described = Described {
 /// # Errors
 /// [`Error::Malformed`].
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Table, Error> {
-    Table::parse(file, bytes, 1, 9)
+    Table::parse(file, bytes, 9, &TableConfig::default())
 }

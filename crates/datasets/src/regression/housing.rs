@@ -1,7 +1,7 @@
 //! House prices in 506 districts of Boston: 13 inputs, the target is the median price.
 
 use super::{Described, Place};
-use crate::{Error, Table};
+use crate::{Delimiter, Error, Header, Table, TableConfig};
 
 /// The raw file of the set.
 pub const FILE: &str = "housing.data";
@@ -27,5 +27,10 @@ pub const COLUMNS: [&str; 14] = [
 /// # Errors
 /// [`Error::Malformed`].
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Table, Error> {
-    Table::parse(file, bytes, 0, COLUMNS.len())
+    let config = TableConfig {
+        delimiter: Delimiter::Spaces,
+        header: Header::None,
+        ..TableConfig::default()
+    };
+    Table::parse(file, bytes, COLUMNS.len(), &config)
 }

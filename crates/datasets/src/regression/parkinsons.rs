@@ -8,7 +8,7 @@
 //! Parkinson's disease progression by non-invasive speech tests*, 2010 (CC BY 4.0).
 
 use super::{Described, Place};
-use crate::{Error, Table};
+use crate::{Error, Table, TableConfig};
 
 /// The raw file of the set.
 pub const FILE: &str = "parkinsons_updrs.data";
@@ -32,7 +32,7 @@ const TOTAL_UPDRS: usize = 5;
 /// [`Error::Malformed`].
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Table, Error> {
     let columns: Vec<usize> = (0..4).chain(6..22).chain([TOTAL_UPDRS]).collect();
-    Ok(Table::parse(file, bytes, 1, 22)?.select(&columns))
+    Ok(Table::parse(file, bytes, 22, &TableConfig::default())?.select(&columns))
 }
 
 #[cfg(test)]
@@ -42,7 +42,12 @@ mod tests {
     #[test]
     fn the_target_comes_last_and_the_motor_score_not_at_all() {
         let row: Vec<String> = (0..22).map(|j| format!("{j}e-001")).collect();
-        let table = parse("f", format!("names\n{}", row.join(",")).as_bytes()).unwrap();
+        let names: Vec<String> = (0..22).map(|j| format!("column {j}")).collect();
+        let table = parse(
+            "f",
+            format!("{}\n{}", names.join(","), row.join(",")).as_bytes(),
+        )
+        .unwrap();
         let tenths: Vec<f64> = table.row(0).iter().map(|v| (v * 10.0).round()).collect();
         let wanted = (0..22)
             .filter(|&j| j != 4 && j != 5)

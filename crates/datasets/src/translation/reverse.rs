@@ -18,7 +18,7 @@ use std::collections::HashSet;
 /// let task = Reversal { letters: 8, lengths: [4, 7], pairs: [500, 50, 50] };
 /// let data = task.draw(Seed::new(1))?;
 /// assert_eq!(data.test.len(), 50);
-/// let backwards: Vec<&str> = data.test.source[0].split(' ').rev().collect();
+/// let backwards: Vec<&str> = data.test.source[0].split_whitespace().rev().collect();
 /// assert_eq!(data.test.target[0], backwards.join(" "));
 /// # Ok::<(), bochner_datasets::Error>(())
 /// ```

@@ -1,7 +1,9 @@
 //! The sentence corpora in the directory `BOCHNER_DATA`: rows, labels and folds are as published.
 
 use crate::store;
-use bochner_datasets::{FOLDS, Protocol, SentenceData, SentenceSet, sentences};
+use bochner_datasets::{FOLDS, Protocol, Repeats, SentenceData, SentenceSet, Split, sentences};
+use bochner_text::clean_str;
+use std::collections::HashSet;
 
 fn load(set: SentenceSet, protocol: Protocol) -> SentenceData {
     sentences::load(set, protocol, &store()).unwrap()
@@ -84,4 +86,34 @@ fn sst2_by_its_files() {
     let split = &data.splits[0];
     let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);
     assert_eq!(sizes, [6920, 872, 1821]);
+}
+
+/// The test rows of all splits whose cleaned text stands in the training part.
+fn seen(data: &SentenceData, splits: &[Split]) -> usize {
+    let cleaned = |row: &usize| clean_str(&data.sentences[*row].text);
+    let of_split = |split: &Split| {
+        let train: HashSet<_> = split.train.iter().map(cleaned).collect();
+        let test = split.test.iter().map(cleaned);
+        test.filter(|text| train.contains(text)).count()
+    };
+    splits.iter().map(of_split).sum()
+}
+
+#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+fn cleaned_texts_recur_in_published_folds_and_not_in_new_ones() {
+    let expected = [
+        (SentenceSet::Mr, 2),
+        (SentenceSet::Cr, 5),
+        (SentenceSet::Subj, 0),
+        (SentenceSet::Trec, 6),
+        (SentenceSet::Sst2, 0),
+    ];
+    for (set, recurring) in expected {
+        let data = load(set, Protocol::P10);
+        let new = sentences::folds(&data.sentences, Repeats::Cleaned);
+        let new = Split::cross_validation(&new);
+        let found = (seen(&data, &data.splits), seen(&data, &new));
+        assert_eq!(found, (recurring, 0), "{set}");
+    }
 }

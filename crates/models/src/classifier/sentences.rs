@@ -36,7 +36,7 @@ use std::path::Path;
 /// use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig};
 ///
 /// let lines = ["a fine film", "a dull film", "what a fine day", "how dull"];
-/// let sentences = lines.map(|line| line.split(' ').collect::<Vec<_>>());
+/// let sentences = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
 /// let counts: TokenCounts = sentences.iter().flatten().collect();
 /// let vocabulary = Vocabulary::from_counts(&counts, &VocabularyConfig::default())?;
 /// let numbers = vocabulary.encode_all("the sentences", &sentences)?;

@@ -7,7 +7,7 @@ mod text;
 pub use crate::training::{EpochReport, TrainingConfig};
 pub use search::Translation;
 pub use task::{Pair, Task, Trainer};
-pub use text::TextTranslator;
+pub use text::{ScoredLine, TextTranslator};
 
 use crate::Error;
 use crate::attention::is_default;

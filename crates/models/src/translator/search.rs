@@ -8,7 +8,7 @@ use bochner_attention::{Mask, Pass};
 use bochner_nn::Element;
 use bochner_numerics::{Buffers, argument, parallel};
 use bochner_ops::{PackedAffine, log_softmax};
-use bochner_text::{BeamConfig, BeamSearch, Tokens, Vocabulary, padded};
+use bochner_text::{BeamConfig, BeamSearch, Hypothesis, Tokens, Vocabulary, padded};
 use dfdx::shapes::HasShape;
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
@@ -20,6 +20,8 @@ pub struct Translation {
     pub tokens: Vec<usize>,
     /// The logarithm of its probability, that of its end included.
     pub log_prob: f64,
+    /// The score that it was ranked by: see [`BeamConfig::score`].
+    pub score: f64,
 }
 
 /// The most hypotheses that take their steps together, unless those of one sentence are more.
@@ -29,16 +31,21 @@ const HYPOTHESES: usize = 160;
 /// speed. More sentences are several batches, which the threads share.
 const SENTENCES: usize = 32;
 
-/// The best translation that a search has found; `None` is a search that has failed.
-fn best(search: Option<BeamSearch<'_>>) -> Result<Translation, Error> {
-    let found = search.map(BeamSearch::found);
-    let best = found.and_then(|found| found.hypotheses.into_iter().next());
-    let mut best = best.ok_or(Error::Overflow)?;
-    best.tokens.pop();
-    Ok(Translation {
-        tokens: best.tokens,
-        log_prob: best.log_prob,
-    })
+/// The translations that a search has found, the best one first; `None` is a search that has failed.
+fn found(search: Option<BeamSearch<'_>>) -> Result<Vec<Translation>, Error> {
+    let found = search.map_or_else(Vec::new, |search| search.found().hypotheses);
+    if found.is_empty() {
+        return Err(Error::Overflow);
+    }
+    let translation = |mut found: Hypothesis| {
+        found.tokens.pop();
+        Translation {
+            tokens: found.tokens,
+            log_prob: found.log_prob,
+            score: found.score,
+        }
+    };
+    Ok(found.into_iter().map(translation).collect())
 }
 
 impl<E: Element> Translator<E> {
@@ -84,7 +91,24 @@ impl<E: Element> Translator<E> {
         beam: &BeamConfig,
         pass: Pass,
     ) -> Result<Vec<Result<Translation, Error>>, Error> {
-        self.translate_packed(&self.packed()?, sources, beam, pass)
+        let lists = self.n_best(sources, beam, pass)?.into_iter();
+        Ok(lists
+            .map(|list| list.map(|mut list| list.swap_remove(0)))
+            .collect())
+    }
+
+    /// The n-best list of each source: the translations that a beam search finds, at most as many as the beam is wide and
+    /// at least one, with their scores, the best one first. The first one is that of [`translate`](Self::translate).
+    ///
+    /// # Errors
+    /// The errors of [`translate`](Self::translate).
+    pub fn n_best(
+        &self,
+        sources: &[Vec<usize>],
+        beam: &BeamConfig,
+        pass: Pass,
+    ) -> Result<Vec<Result<Vec<Translation>, Error>>, Error> {
+        self.n_best_packed(&self.packed()?, sources, beam, pass)
     }
 
     /// Packs the parts of the translator that searches read, for use by all searches.
@@ -96,14 +120,14 @@ impl<E: Element> Translator<E> {
         })
     }
 
-    /// [`translate`](Self::translate) by what was packed of this translator before.
-    pub(super) fn translate_packed(
+    /// [`n_best`](Self::n_best) by what was packed of this translator before.
+    pub(super) fn n_best_packed(
         &self,
         packed: &Packed<E>,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
-    ) -> Result<Vec<Result<Translation, Error>>, Error> {
+    ) -> Result<Vec<Result<Vec<Translation>, Error>>, Error> {
         if matches!(pass, Pass::Training { .. }) {
             return Err(Error::Unsupported {
                 what: "translation in a training pass",
@@ -112,7 +136,7 @@ impl<E: Element> Translator<E> {
         }
         self.searches(beam, "`Translator::search` gives settings that fit")?;
         let refused = sources.iter().map(|source| self.reads(source).err());
-        let mut translations: Vec<Option<Result<Translation, Error>>> =
+        let mut translations: Vec<Option<Result<Vec<Translation>, Error>>> =
             refused.map(|error| error.map(Err)).collect();
         let mut order: Vec<usize> = (0..sources.len()).collect();
         order.retain(|&at| translations[at].is_none());
@@ -180,7 +204,7 @@ impl<E: Element> Translator<E> {
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
-    ) -> Result<Vec<Result<Translation, Error>>, Error> {
+    ) -> Result<Vec<Result<Vec<Translation>, Error>>, Error> {
         let tokens = self.tokens();
         let settings = sources.iter().map(|source| beam.for_source(source.len()));
         let settings: Vec<BeamConfig> = settings.collect::<Result<_, _>>()?;
@@ -220,7 +244,7 @@ impl<E: Element> Translator<E> {
                 |_, (search, log_probs)| advance(&mut search[0], log_probs, tokens.vocabulary),
             );
         }
-        Ok(searches.into_iter().map(best).collect())
+        Ok(searches.into_iter().map(found).collect())
     }
 
     /// Encodes the sources, and returns a decoder that reads them and has written nothing yet.

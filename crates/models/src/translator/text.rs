@@ -1,13 +1,13 @@
 //! A translator of lines: a model together with the subwords that its tokens are of, in one file.
 
 use super::search::Packed;
-use super::{Task, Trainer, Translator, TranslatorConfig};
+use super::{Task, Trainer, Translation, Translator, TranslatorConfig};
 use crate::Error;
 use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::Pass;
 use bochner_numerics::Seed;
-use bochner_text::{BeamConfig, Language, Marks, Subwords, Vocabulary, detokenise};
+use bochner_text::{BeamConfig, Language, Marks, Subwords, Vocabulary, detokenise, is_blank};
 use dfdx::tensor::Cpu;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -74,6 +74,17 @@ pub struct TextTranslator {
     detokenisation: Option<Language>,
     /// The model's weights as its searches read them, once there has been one.
     packed: OnceLock<Arc<Packed<f32>>>,
+}
+
+/// A translation of a line, in an n-best list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScoredLine {
+    /// The translation.
+    pub line: String,
+    /// The logarithm of its probability; 0 for a blank line, which is not searched.
+    pub log_prob: f64,
+    /// The score that it was ranked by: see [`BeamConfig::score`].
+    pub score: f64,
 }
 
 /// The file of a translator.
@@ -172,8 +183,9 @@ impl TextTranslator {
         self.translate_all([line])?.remove(0)
     }
 
-    /// The translation of each line. Lines of white space alone are not searched: their translations are empty. A word of
-    /// letters that the training did not have is an unknown token, and its translation whatever the model makes of it.
+    /// The translation of each line. Blank lines, of white space or characters without width alone, are not searched: their
+    /// translations are empty. A word of letters that the training did not have is an unknown token, and its translation
+    /// whatever the model makes of it.
     ///
     /// A line that cannot be translated has its own error in its place, and the others their translations:
     /// [`Error::TooLong`] if it has more tokens than the model has positions; [`Error::Overflow`], or the error of a
@@ -185,10 +197,26 @@ impl TextTranslator {
         &self,
         lines: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Result<String, Error>>, Error> {
+        let lists = self.n_best(lines)?.into_iter();
+        Ok(lists
+            .map(|list| list.map(|mut list| list.swap_remove(0).line))
+            .collect())
+    }
+
+    /// The n-best list of each line: the translations that the search finds, at most as many as its beam is wide, with their
+    /// scores, the best one first, which is that of [`translate_all`](Self::translate_all). A blank line has one translation,
+    /// the empty line.
+    ///
+    /// # Errors
+    /// The errors of [`translate_all`](Self::translate_all).
+    pub fn n_best<'a>(
+        &self,
+        lines: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Result<Vec<ScoredLine>, Error>>, Error> {
         // Subwords are cut at spaces alone: other white space would be an unknown word.
-        let lines = lines.into_iter().map(|line| match line.trim() {
-            "" => "",
-            _ => line,
+        let lines = lines.into_iter().map(|line| match is_blank(line) {
+            true => "",
+            false => line,
         });
         let pieces = self.subwords.encode_all(lines).into_iter();
         let mut sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
@@ -196,23 +224,29 @@ impl TextTranslator {
         // A model makes something up of nothing.
         sources.retain(|source| !source.is_empty());
         let pass = Pass::Evaluation { seed: self.seed };
-        let found = (self.model).translate_packed(self.packed()?, &sources, &self.search, pass)?;
+        let found = (self.model).n_best_packed(self.packed()?, &sources, &self.search, pass)?;
         let mut found = found.into_iter();
-        let lines = blank.into_iter().map(|is_blank| match is_blank {
-            true => Ok(String::new()),
+        let lists = blank.into_iter().map(|is_blank| match is_blank {
+            true => Ok(vec![ScoredLine::default()]),
             false => {
-                let tokens = found
-                    .next()
-                    .expect("one for each line that is searched")?
-                    .tokens;
-                let line = Subwords::decode(&self.vocabulary.decode(&tokens)?);
-                Ok(match self.detokenisation {
-                    Some(language) => detokenise(&line, language),
-                    None => line,
-                })
+                let list = found.next().expect("one for each line that is searched")?;
+                list.into_iter().map(|found| self.line(found)).collect()
             }
         });
-        Ok(lines.collect())
+        Ok(lists.collect())
+    }
+
+    /// The line of a translation.
+    fn line(&self, found: Translation) -> Result<ScoredLine, Error> {
+        let line = Subwords::decode(&self.vocabulary.decode(&found.tokens)?);
+        Ok(ScoredLine {
+            line: match self.detokenisation {
+                Some(language) => detokenise(&line, language),
+                None => line,
+            },
+            log_prob: found.log_prob,
+            score: found.score,
+        })
     }
 
     fn packed(&self) -> Result<&Packed<f32>, Error> {

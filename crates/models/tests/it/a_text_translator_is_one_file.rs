@@ -5,7 +5,7 @@ use bochner_attention::{IkanDirect, Performer, Softmax, Variant, mechanism::Redr
 use bochner_models::Error;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::{
-    Pair, Task, TextTranslator, Trainer, TrainingConfig, Translator, TranslatorConfig,
+    Pair, ScoredLine, Task, TextTranslator, Trainer, TrainingConfig, Translator, TranslatorConfig,
 };
 use bochner_nn::{Checkpoint, CheckpointError, Parameters, Progress};
 use bochner_numerics::Seed;
@@ -147,6 +147,16 @@ fn what_is_loaded_translates_as_what_was_trained() {
             assert_eq!(found.unwrap(), expected.unwrap());
         }
         assert_eq!(lines(&loaded), lines(&translator));
+        let lists = loaded.n_best(SOURCE).unwrap();
+        for (list, line) in lists.into_iter().zip(lines(&loaded)) {
+            let list = list.unwrap();
+            assert_eq!(list[0].line, line);
+            assert!(list.is_sorted_by(|a, b| a.score >= b.score));
+            let score = |found: &ScoredLine| found.log_prob <= found.score && found.score < 0.0;
+            assert!(list.iter().all(score), "{list:?}");
+        }
+        let blank = loaded.n_best(["\u{200b}"]).unwrap().remove(0).unwrap();
+        assert_eq!(blank, [ScoredLine::default()]);
 
         let again = path.with_extension("again");
         loaded.save(&again).unwrap();

@@ -13,10 +13,12 @@ pub use pcg64::Pcg64;
 pub use score::BleuScore;
 pub use statistics::BleuStatistics;
 pub use tokenize::{lowercase, tokenize_13a};
+pub(crate) use {statistics::counts, tokenize::is_space};
 
 use crate::Error;
 use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The settings of BLEU; the defaults are sacrebleu's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +65,24 @@ pub enum Case {
     Lower,
 }
 
+impl Case {
+    /// A line in the case that counts.
+    pub(crate) fn apply(self, line: &str) -> Cow<'_, str> {
+        match self {
+            Self::Mixed => Cow::Borrowed(line),
+            Self::Lower => Cow::Owned(lowercase(line)),
+        }
+    }
+
+    /// The word for it in sacrebleu's signatures.
+    pub(crate) fn signature(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Lower => "lc",
+        }
+    }
+}
+
 /// The replacement of the precision of an order without a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -96,7 +116,7 @@ pub enum Orders {
 }
 
 /// The version of sacrebleu whose numbers are computed here.
-const VERSION: &str = "2.6.0";
+pub(crate) const SACREBLEU: &str = "2.6.0";
 
 impl Default for BleuConfig {
     fn default() -> Self {
@@ -130,10 +150,7 @@ impl BleuConfig {
     /// assert_eq!(signature, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
     /// ```
     pub fn signature(&self, references: usize) -> String {
-        let case = match self.case {
-            Case::Mixed => "mixed",
-            Case::Lower => "lc",
-        };
+        let case = self.case.signature();
         let effective = match self.orders {
             Orders::All => "no",
             Orders::Effective => "yes",
@@ -149,7 +166,7 @@ impl BleuConfig {
             Smoothing::None => "none".to_owned(),
         };
         format!(
-            "nrefs:{references}|case:{case}|eff:{effective}|tok:{tokenisation}|smooth:{smoothing}|version:{VERSION}"
+            "nrefs:{references}|case:{case}|eff:{effective}|tok:{tokenisation}|smooth:{smoothing}|version:{SACREBLEU}"
         )
     }
 }
@@ -202,17 +219,26 @@ pub fn line_statistics<H: AsRef<str>, R: AsRef<str>>(
     config: &BleuConfig,
 ) -> Result<Vec<BleuStatistics>, Error> {
     config.validate()?;
-    argument::not_empty("hypotheses", &[hypotheses.len()])?;
-    argument::not_empty("references", &[references.len()])?;
-    for (stream, lines) in references.iter().enumerate() {
-        let name = format!("references, stream {stream}");
-        argument::shape(name, &[hypotheses.len()], &[lines.len()])?;
-    }
+    check_streams(hypotheses.len(), references)?;
     let lines = hypotheses.iter().enumerate().map(|(at, hypothesis)| {
         let references = references.iter().map(|stream| stream[at].as_ref());
         BleuStatistics::of_line(hypothesis.as_ref(), references, config)
     });
     Ok(lines.collect())
+}
+
+/// Checks that there are hypotheses, and as many references in each stream.
+pub(crate) fn check_streams<R>(
+    hypotheses: usize,
+    references: &[Vec<R>],
+) -> Result<(), ArgumentError> {
+    argument::not_empty("hypotheses", &[hypotheses])?;
+    argument::not_empty("references", &[references.len()])?;
+    for (stream, lines) in references.iter().enumerate() {
+        let name = format!("references, stream {stream}");
+        argument::shape(name, &[hypotheses], &[lines.len()])?;
+    }
+    Ok(())
 }
 
 /// BLEU of one sentence. [`Orders::Effective`], which sacrebleu's function for sentences takes by default, is meant

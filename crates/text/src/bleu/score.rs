@@ -17,7 +17,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BleuScore {
-    /// The score, from 0 to 100.
+    /// The score, from 0 to 100 up to rounding: equal lines may score 100.00000000000004, as in sacrebleu.
     pub score: f64,
     /// The smoothed precision of each order, in percent.
     pub precisions: Vec<f64>,

@@ -4,6 +4,7 @@ use super::BleuConfig;
 use super::tokenize::tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// The counts behind a BLEU score, of a line or summed over lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,9 +77,10 @@ fn matches(hypothesis: &[String], references: &[Vec<String>], order: usize) -> u
     clipped.sum()
 }
 
-fn counts(tokens: &[String], order: usize) -> HashMap<&[String], u64> {
+/// Counts each n-gram of an order.
+pub(crate) fn counts<T: Eq + Hash>(units: &[T], order: usize) -> HashMap<&[T], u64> {
     let mut counts = HashMap::new();
-    for gram in tokens.windows(order) {
+    for gram in units.windows(order) {
         *counts.entry(gram).or_default() += 1;
     }
     counts

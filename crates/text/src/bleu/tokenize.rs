@@ -1,14 +1,10 @@
 //! The tokens that BLEU counts.
 
-use super::{BleuConfig, Case, Tokenisation};
-use std::borrow::Cow;
+use super::{BleuConfig, Tokenisation};
 
 /// The tokens of a line, by the settings.
 pub(super) fn tokens(line: &str, config: &BleuConfig) -> Vec<String> {
-    let line = match config.case {
-        Case::Mixed => Cow::Borrowed(line),
-        Case::Lower => Cow::Owned(lowercase(line)),
-    };
+    let line = config.case.apply(line);
     match config.tokenisation {
         Tokenisation::Wmt13a => tokenize_13a(&line),
         Tokenisation::None => words(&line),
@@ -89,7 +85,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// White space as Python has it: besides Unicode's, four separators of ASCII.
-fn is_space(c: char) -> bool {
+pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 

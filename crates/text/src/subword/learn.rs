@@ -2,7 +2,7 @@
 
 use super::pairs::{Pair, PairMap, Pairs, Top};
 use super::symbols::Symbols;
-use super::{Split, Subwords, characters};
+use super::{Split, Subwords, characters, is_ambiguous};
 use crate::{Error, TokenCounts};
 use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,11 @@ impl Subwords {
     /// occurrences (`a a a`) count twice. Frequencies are updated where a merge changes a word and are
     /// exact at every step, where subword-nmt forgets rare pairs for a while.
     ///
+    /// A pair that [`from_merges`](Self::from_merges) refuses is passed over, so that words that end in `@@` or hold
+    /// `</w>` stay in more pieces than subword-nmt makes of them, and none of their characters is lost.
+    ///
     /// # Errors
-    /// [`Error::NoWords`] without words; [`Error::Argument`] for a setting of zero; [`Error::MarkedWord`] if
-    /// frequent words end in `@@`.
+    /// [`Error::NoWords`] without words; [`Error::Argument`] for a setting of zero.
     ///
     /// # Numerics
     /// The time grows with the number of symbols that change, times the logarithm of the number of pairs:
@@ -93,6 +95,9 @@ impl Subwords {
             let Top {
                 frequency, ties, ..
             } = top;
+            if learner.is_ambiguous(top.pair) {
+                continue;
+            }
             history.push(Merge { frequency, ties });
             merges.push(learner.merge(top.pair));
         }
@@ -141,6 +146,11 @@ impl Learner {
             self.pairs.occurs(pair, at);
         }
         self.words.push(Word { symbols, count });
+    }
+
+    fn is_ambiguous(&self, (left, right): Pair) -> bool {
+        let [left, right] = [left, right].map(|symbol| self.symbols.text(symbol));
+        is_ambiguous(&format!("{left}{right}"), right)
     }
 
     /// Merges a pair in all words.

@@ -1,10 +1,12 @@
 //! Subwords by byte-pair encoding.
 
+mod codes;
 mod learn;
 mod pairs;
 mod symbols;
 mod tokenizer_json;
 
+pub use codes::CodesDefect;
 pub use learn::{Learned, Merge, SubwordConfig};
 
 use crate::counts::words_between_spaces;
@@ -35,7 +37,10 @@ const CONTINUES: &str = "@@";
 /// assert_eq!(subwords.encode("the lowest").join(" "), "t@@ h@@ e lo@@ west");
 /// assert_eq!(Subwords::decode(&subwords.encode("the lowest")), "the lowest");
 ///
-/// // Hugging Face's `tokenizers` reads this file and splits in the same way.
+/// // subword-nmt reads and writes this file, and Hugging Face's `tokenizers` the next one.
+/// let codes = subwords.to_codes()?;
+/// assert!(codes.starts_with("#version: 0.2\nl o\n"));
+///
 /// let json = subwords.to_tokenizer_json()?;
 /// assert_eq!(Subwords::from_tokenizer_json(json.as_bytes())?, subwords);
 /// # Ok::<(), bochner_text::Error>(())
@@ -81,8 +86,9 @@ impl Subwords {
     ///
     /// # Errors
     /// [`Error::Merge`] for a merge of a symbol that is neither in the alphabet nor made before;
-    /// [`Error::Alphabet`] for a symbol of several characters in the alphabet; [`Error::MarkedWord`] for a merge at
-    /// the end of a word that ends in `@@`, which is the mark of a piece whose word goes on.
+    /// [`Error::Alphabet`] for a symbol of several characters in the alphabet; [`Error::MarkedWord`] for a merge whose
+    /// symbol could not be told from another: of a word's end that is longer than `@@` and ends in this mark of pieces
+    /// whose word goes on, or of a word's middle that ends in `</w>`.
     pub fn from_merges(
         split: Split,
         mut alphabet: Vec<String>,
@@ -111,11 +117,11 @@ impl Subwords {
             };
             let pair = (known(left)?, known(right)?);
             let made = format!("{left}{right}");
-            if made
-                .strip_suffix(END)
-                .is_some_and(|last| last.ends_with(CONTINUES))
-            {
-                return Err(Error::MarkedWord { symbol: made });
+            if is_ambiguous(&made, right) {
+                return Err(Error::MarkedWord {
+                    merge: rank,
+                    symbol: made,
+                });
             }
             let made = symbols.number(&made);
             // A pair that came back after it had been merged is in the list twice: the first one counts.
@@ -186,12 +192,24 @@ impl Subwords {
 
     /// The line of pieces. A last piece after which its word goes on, as in a translation that was cut,
     /// ends the line without its mark.
+    ///
+    /// No character of a line is lost by [`encode`](Self::encode) and this, `@@` in the text included; runs of
+    /// spaces become one.
     pub fn decode<S: AsRef<str>>(pieces: &[S]) -> String {
-        let pieces: Vec<&str> = pieces.iter().map(S::as_ref).collect();
-        let line = pieces.join(" ").replace("@@ ", "");
-        line.strip_suffix(CONTINUES)
-            .map(str::to_owned)
-            .unwrap_or(line)
+        let mut line = String::new();
+        let mut joins = true;
+        for piece in pieces.iter().map(S::as_ref) {
+            if !joins {
+                line.push(' ');
+            }
+            // No piece is empty, so that the mark alone is text.
+            let goes_on = piece
+                .strip_suffix(CONTINUES)
+                .filter(|text| !text.is_empty());
+            line.push_str(goes_on.unwrap_or(piece));
+            joins = goes_on.is_some();
+        }
+        line
     }
 
     fn words<'a>(&self, line: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
@@ -252,6 +270,18 @@ fn rank_pair(parts: &[(Option<u32>, usize)]) -> Option<(u32, u32)> {
 /// Whether a symbol is one character, at the end of a word or not.
 fn is_character(symbol: &str) -> bool {
     symbol.strip_suffix(END).unwrap_or(symbol).chars().count() == 1
+}
+
+/// Whether a symbol, made of `right` and one before it, looks like another one: the end of a word whose piece looks as if
+/// its word went on, or the middle of a word that looks like the end of one.
+fn is_ambiguous(made: &str, right: &str) -> bool {
+    let is_last = right.ends_with(END);
+    let looks_unfinished =
+        |piece: &str| piece.len() > CONTINUES.len() && piece.ends_with(CONTINUES);
+    match made.strip_suffix(END) {
+        Some(piece) => !is_last || looks_unfinished(piece),
+        None => false,
+    }
 }
 
 /// The characters of a word as symbols, each with the place of its end.

@@ -2,6 +2,7 @@
 
 use super::{END, Split, Subwords, is_character};
 use crate::Error;
+use crate::lines::strip_byte_order_mark;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -86,11 +87,14 @@ impl Subwords {
     /// [`Error::TokenizerJson`], which names the entry that is not understood; those of
     /// [`Subwords::from_merges`].
     pub fn from_tokenizer_json(bytes: &[u8]) -> Result<Self, Error> {
-        let file: Value = serde_json::from_slice(bytes).map_err(|error| Error::TokenizerJson {
-            place: "the file".to_owned(),
-            expected: "JSON",
-            got: format!("not readable ({error})"),
-        })?;
+        let file: Value =
+            serde_json::from_slice(strip_byte_order_mark(bytes)).map_err(|error| {
+                Error::TokenizerJson {
+                    place: "the file".to_owned(),
+                    expected: "JSON",
+                    got: format!("not readable ({error})"),
+                }
+            })?;
         for name in PLAIN {
             expect_plain("", name, &file[name])?;
         }

@@ -2,6 +2,7 @@
 
 mod batches_hold_every_sentence_once;
 mod bleu_is_a_sum_over_lines;
+mod chrf_agrees_with_sacrebleu;
 mod cleaning_follows_the_written_rule;
 mod merges_are_those_of_full_recounts;
 mod searches_agree_with_enumeration;

@@ -52,10 +52,13 @@ fn enumerate(model: &[f64], config: &BeamConfig) -> Vec<f64> {
     while let Some((tokens, log_prob)) = open.pop() {
         for (token, &p) in row(model, &tokens).iter().enumerate().skip(1) {
             let (length, log_prob) = (tokens.len(), log_prob + p);
-            if log_prob == f64::NEG_INFINITY {
+            if log_prob == f64::NEG_INFINITY || config.banned.contains(&token) {
                 continue;
             }
             if token == TOKENS.end {
+                if length < config.min_length {
+                    continue;
+                }
                 scores.push(config.score(log_prob, length));
             } else if length < PLACES {
                 open.push(([&tokens[..], &[token]].concat(), log_prob));
@@ -78,9 +81,12 @@ fn config(beam: usize, alpha: f64, stop: Stop) -> BeamConfig {
 
 proptest! {
     #[test]
-    fn a_wide_beam_finds_everything_in_order(seed in any::<u64>(), alpha in 0.0..2.0) {
+    fn a_wide_beam_finds_everything_that_is_allowed_in_order(
+        seed in any::<u64>(), alpha in 0.0..2.0, min_length in 1..=PLACES,
+        banned in prop::collection::vec(2..TOKENS.vocabulary, 0..3)
+    ) {
         let model = model(seed);
-        let wide = config(1000, alpha, Stop::Count);
+        let wide = BeamConfig { min_length, banned, ..config(1000, alpha, Stop::Count) };
         let found = search(&model, &wide);
         let scores: Vec<f64> = found.hypotheses.iter().map(|found| found.score).collect();
         let all = enumerate(&model, &wide);
@@ -168,6 +174,18 @@ fn wrong_settings_and_numbers_are_refused() {
         ..good.clone()
     };
     refused(with(&TOKENS, &endless, -1.0), "max_length");
+    let short = BeamConfig {
+        min_length: PLACES + 1,
+        ..good.clone()
+    };
+    refused(with(&TOKENS, &short, -1.0), "at most `max_length`, 4");
+    for (banned, said) in [(1, "another token than the end"), (5, "below 5")] {
+        let banned = BeamConfig {
+            banned: vec![banned],
+            ..good.clone()
+        };
+        refused(with(&TOKENS, &banned, -1.0), said);
+    }
     let bounded = |per_token| BeamConfig {
         source_bound: Some(SourceBound { per_token, more: 3 }),
         ..good.clone()
@@ -218,6 +236,35 @@ fn a_source_bounds_the_length_up_to_the_largest() {
     assert_eq!(longest(f64::MAX, usize::MAX, usize::MAX), 20);
     let whole = BeamConfig::default();
     assert_eq!(whole.for_source(1).unwrap(), whole);
+    let two = BeamConfig {
+        min_length: 2,
+        source_bound: Some(SourceBound {
+            per_token: 0.0,
+            more: 0,
+        }),
+        ..whole
+    };
+    assert_eq!(two.for_source(1).unwrap().max_length, 2);
+}
+
+/// A model that is sure of nothing: the shorter a line, the more probable.
+#[test]
+fn a_least_length_keeps_lines_from_being_empty() {
+    let step = |_: &[Live], log_probs: &mut [f64]| {
+        log_probs.fill(0.2_f64.ln());
+        Ok::<(), Error>(())
+    };
+    let best = |min_length| {
+        let config = BeamConfig {
+            min_length,
+            banned: vec![2],
+            ..config(50, 0.0, Stop::Count)
+        };
+        let found = beam_search(&TOKENS, &config, step).unwrap();
+        found.hypotheses[0].tokens.clone()
+    };
+    assert_eq!(best(1), [1]);
+    assert_eq!(best(2), [3, 1]);
 }
 
 /// The end is the most probable token at first, and what follows the runner-up is certain.

@@ -1,7 +1,8 @@
 //! Settings are written in kebab case, read again, and refused out of range or with unknown names.
 
 use bochner_text::{
-    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, SubwordConfig, VocabularyConfig,
+    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, ChrfConfig, SubwordConfig,
+    VocabularyConfig,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +26,7 @@ fn defaults_are_read_again() {
     round_trip::<BeamConfig>();
     round_trip::<BleuConfig>();
     round_trip::<BootstrapConfig>();
+    round_trip::<ChrfConfig>();
     round_trip::<SubwordConfig>();
     round_trip::<VocabularyConfig>();
 }
@@ -36,6 +38,8 @@ fn settings_out_of_range_are_refused() {
     assert!(refusal::<BatchConfig>(r#"{"bucket": 0}"#).contains("`bucket` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"beam": 0}"#).contains("`beam` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"alpha": -1.0}"#).contains("`alpha` is -1"));
+    let shortest = r#"{"min-length": 5, "max-length": 4}"#;
+    assert!(refusal::<BeamConfig>(shortest).contains("at most `max_length`, 4"));
     let bound = r#"{"source-bound": {"per-token": -1.0, "more": 10}}"#;
     assert!(refusal::<BeamConfig>(bound).contains("`per_token` is -1"));
     assert!(refusal::<BleuConfig>(r#"{"max-order": 0}"#).contains("`max_order` is 0"));

@@ -4,6 +4,7 @@ use super::*;
 use bochner_attention::{Copula, Form, Mikan, Performer, Posterior};
 use bochner_numerics::operations::count;
 use bochner_text::{SourceBound, Stop};
+use std::collections::HashSet;
 
 fn model(of: [Variant; 3]) -> Translator<f64> {
     Translator::try_new(&Cpu::default(), &config(of, 16), Seed::new(3)).unwrap()
@@ -65,6 +66,43 @@ fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
         better += usize::from(bound > greedy);
     }
     assert!(better > 0);
+}
+
+/// Translations may end at once, and the padding and the unknown token may be written.
+#[test]
+fn an_n_best_list_holds_distinct_translations_by_score() {
+    let (model, sources) = (ending([4.0, 0.75]), sources(9));
+    let search = BeamConfig {
+        alpha: 0.0,
+        ..beam(8)
+    };
+    let allowed = BeamConfig {
+        min_length: 2,
+        banned: vec![Vocabulary::PADDING, Vocabulary::UNKNOWN],
+        ..search.clone()
+    };
+    let mut forbidden = 0;
+    for search in [search, allowed.clone()] {
+        let best = model.translate(&sources, &search, PASS).unwrap();
+        let lists = model.n_best(&sources, &search, PASS).unwrap();
+        assert_eq!(lists.len(), sources.len());
+        for (list, best) in lists.into_iter().zip(best) {
+            let list = list.unwrap();
+            assert_eq!(list[0], best.unwrap());
+            assert!(list.len() > 1 && list.len() <= 8);
+            assert!(list.is_sorted_by(|a, b| a.score >= b.score));
+            let distinct: HashSet<_> = list.iter().map(|found| &found.tokens).collect();
+            assert_eq!(distinct.len(), list.len());
+            let breaks = |found: &Translation| {
+                let is_banned = |token| allowed.banned.contains(token);
+                found.tokens.is_empty() || found.tokens.iter().any(is_banned)
+            };
+            let broken = list.iter().any(breaks);
+            assert!(!(broken && search == allowed));
+            forbidden += usize::from(broken);
+        }
+    }
+    assert_eq!(forbidden, 9);
 }
 
 /// A last batch of one sentence, batches that are full, and beams so wide that a batch has fewer sentences.
