@@ -1,4 +1,4 @@
-//! How well the dependence is found when the marginals are skewed and some observations are wrong.
+//! The dependence that three fits find when the marginals are skewed and some observations are wrong.
 //!
 //! `cargo run --package bochner-copula --example outliers`
 

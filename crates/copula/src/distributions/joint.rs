@@ -115,7 +115,7 @@ impl<D: Marginal> Joint<D> {
         })
     }
 
-    /// The same distribution with names for its coordinates.
+    /// This distribution with names for its coordinates.
     ///
     /// # Errors
     /// [`Error::Argument`] unless there are as many names as coordinates, [`Error::RepeatedName`].

@@ -83,7 +83,7 @@ pub(crate) fn most_likely_correlation(
     })
 }
 
-/// The logarithm of the likelihood of an observation, but for a constant; `None` if the matrix is too close to singular.
+/// The logarithm of the likelihood of an observation, up to a constant; `None` if the matrix is too close to singular.
 fn likelihood(r: &Array2<f64>, moments: ArrayView2<f64>) -> Option<f64> {
     if symmetric_eigenvalues(r.view()).ok()?[0] < SMALLEST {
         return None;

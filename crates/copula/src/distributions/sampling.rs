@@ -147,7 +147,7 @@ impl Draws {
         }
     }
 
-    /// The same draws with the noise of each row multiplied by a factor.
+    /// These draws with the noise of each row multiplied by a factor.
     pub(crate) fn scaled(self, scales: Vec<f64>) -> Self {
         let scales = Some(scales);
         Self { scales, ..self }

@@ -112,7 +112,7 @@ fn draws_have_uniform_marginals_kendalls_tau_and_their_degrees_of_freedom() {
     assert!((fitted / 3.0 - 1.0).abs() < 0.15, "{fitted}");
 }
 
-/// Of a pair, given one score y of Student's t: the other is r y + sqrt((nu + y^2)(1 - r^2) / (nu + 1)) times Student's
+/// Given one score y of Student's t, the other score of a pair is r y + sqrt((nu + y^2)(1 - r^2) / (nu + 1)) times Student's
 /// t with one more degree of freedom.
 #[test]
 fn conditional_draws_are_students_t_with_one_more_degree_of_freedom() {

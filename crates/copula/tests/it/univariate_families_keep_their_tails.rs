@@ -54,7 +54,7 @@ fn families() -> Vec<Univariate> {
     families
 }
 
-/// What a score may be off where the quantile has the precision of a number: an ulp of it, in units of the score.
+/// The largest error of a score whose quantile has the precision of a number: an ulp of the quantile, in units of the score.
 fn rounding(univariate: &Univariate, z: f64, x: f64) -> f64 {
     let slope = (univariate.log_density(z) - normal::ln_density(x)).exp();
     4.0 * f64::EPSILON * z.abs() * slope

@@ -23,7 +23,7 @@ const REACH: f64 = 9.0;
 ///
 /// # Numerics
 /// Samples of more than 1024 values are binned linearly, to nodes that are 1/32 of the bandwidth apart. That changes
-/// the density by about 1e-4 of itself, and the data stay small. Density and tails take the kernels within 9
+/// the density by a relative error of about 1e-4, and the data stay small. Density and tails take the kernels within 9
 /// bandwidths of the point, or of the nearest node if that is farther.
 ///
 /// # Reference
