@@ -34,12 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for (name, mut process) in processes {
-        let config = FitConfig {
-            steps: 500,
-            learning_rate: 0.03,
-            ..Default::default()
-        };
-        let fit = process.fit(x, y, &config)?;
+        let fit = process.fit(x, y, &FitConfig::default())?;
         let [before, after] = [0, fit.best].map(|i| fit.trace[i].evidence.log_likelihood);
         let predicted = process.condition(x, y)?.predict(ahead)?;
         let off = &predicted.mean - &truth;

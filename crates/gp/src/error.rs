@@ -44,6 +44,48 @@ pub enum Error {
         /// The pivot, the rest of the row's diagonal entry after elimination.
         pivot: f64,
     },
+    /// A file was written by another version of this crate.
+    #[error(
+        "the file has the version {got} of the format, but this program reads version {known}: use the \
+         version of bochner-gp that wrote it"
+    )]
+    Version {
+        /// The version of the file.
+        got: u32,
+        /// The version that is read.
+        known: u32,
+    },
+    /// A fixed parameter or a prior names a hyper-parameter that the process does not have.
+    #[error("there is no hyper-parameter `{got}`: the process has {}", known.join(", "))]
+    UnknownParameter {
+        /// The name that was given.
+        got: String,
+        /// The names of the hyper-parameters.
+        known: Vec<String>,
+    },
+    /// No step of a fit improved on its start, which is no maximum.
+    #[error(
+        "no step of the fit improved on ln p = {log_likelihood} at the start, where the gradient has the \
+         norm {gradient_norm:e}: start closer to the scales of the data, as the presets do, or give more noise \
+         or jitter"
+    )]
+    NoImprovement {
+        /// The logarithm of the marginal likelihood at the start, or the bound on it.
+        log_likelihood: f64,
+        /// The Euclidean norm of the gradient there.
+        gradient_norm: f64,
+    },
+    /// There are more inducing points than observations.
+    #[error(
+        "there are {inducing} inducing points for {rows} observations: give at most as many as there are \
+         observations, or use the exact process"
+    )]
+    InducingPoints {
+        /// The number of inducing points.
+        inducing: usize,
+        /// The number of observations.
+        rows: usize,
+    },
     /// A coordinate leads to a hyper-parameter outside its domain.
     #[error(
         "the coordinate of `{parameter}` is {got:?}, but the parameter that it stands for must be finite, \

@@ -2,7 +2,7 @@
 
 use crate::{Error, GaussianProcess, gram};
 use bochner_dense::Cholesky;
-use bochner_kernels::Domain;
+use bochner_kernels::{Domain, Kernel};
 use bochner_numerics::{ArgumentError, argument};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::f64::consts::TAU;
@@ -34,16 +34,16 @@ impl GaussianProcess {
     /// The logarithm of the marginal likelihood.
     ///
     /// $$\ln p(y \mid x) = -\frac12 r^\top A^{-1} r - \frac12 \ln \det A - \frac n2 \ln 2 \pi,
-    /// \qquad A = K + (\sigma^2 + j) I, \quad r = y - m$$
+    /// \qquad A = K + (\sigma^2 + j) I + \operatorname{diag}(v), \quad r = y - m$$
     ///
-    /// *where* $K$ is the Gram matrix of `x` and $j$ the jitter.
+    /// *where* $K$ is the Gram matrix of `x`, $j$ the jitter and $v$ the known variances of the observations.
     ///
     /// # Shapes
     /// `x: [n, d]`, `y: [n]`. Without observations the likelihood is one.
     ///
     /// # Errors
-    /// [`Error::Argument`] for data of other shapes, that are not finite or too large to be squared;
-    /// [`Error::Kernel`] if the kernel is not positive semi-definite on inputs of this width;
+    /// [`Error::Argument`] for data of other shapes, that are not finite, too large to be squared, or of another
+    /// number than the process's `observation_noise`; [`Error::Kernel`] if the kernel is not positive semi-definite on inputs of this width;
     /// [`Error::Covariance`] and [`Error::NotPositiveDefinite`] if the covariance matrix has no factor.
     ///
     /// # Numerics
@@ -84,9 +84,15 @@ impl GaussianProcess {
         x: ArrayView2<f64>,
         y: ArrayView1<f64>,
     ) -> Result<Observed, Error> {
-        check_data(x, y)?;
-        self.kernel.check_positive_semi_definite(x.ncols())?;
-        let gram = gram::gram(self.kernel.as_ref(), x)?;
+        self.check_observations(x, y)?;
+        let mut gram = gram::gram(&self.kernel, x)?;
+        for (entry, variance) in gram
+            .diag_mut()
+            .iter_mut()
+            .zip(self.observation_noise.iter().flatten())
+        {
+            *entry += variance;
+        }
         let (factor, jitter) = self.jitter.factorise(gram.view(), self.noise)?;
         let residuals: Vec<f64> = y.iter().map(|y| y - self.mean).collect();
         let mut alpha = residuals.clone();
@@ -102,6 +108,32 @@ impl GaussianProcess {
             alpha,
             misfit,
         })
+    }
+}
+
+impl GaussianProcess {
+    /// Refuses observations that the process cannot be conditioned on.
+    pub(crate) fn check_observations(
+        &self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+    ) -> Result<(), Error> {
+        check_data(x, y)?;
+        if let Some(variances) = &self.observation_noise {
+            argument::shape("observation_noise", &[y.len()], &[variances.len()])?;
+        }
+        Ok(self.kernel.check_positive_semi_definite(x.ncols())?)
+    }
+
+    /// The gradient along the coordinates from that along the parameters.
+    pub(crate) fn along_coordinates(&self, parameters: &[f64]) -> Vec<f64> {
+        let own = self.parameters();
+        let each = own.iter().zip(parameters);
+        each.map(|(p, g)| match p.domain {
+            Domain::Positive => p.value * g,
+            Domain::Finite | Domain::Frequency { .. } => *g,
+        })
+        .collect()
     }
 }
 
@@ -152,18 +184,20 @@ impl Observed {
         let along_gram = self.along_gram();
         let along_noise = along_gram.diag().sum();
         let mut parameters = vec![self.alpha.iter().sum(), along_noise];
-        let kernel = process.kernel.as_ref();
-        parameters.extend(gram::gram_vjp(kernel, x, along_gram.view())?);
-        let own = process.parameters();
-        let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
-            Domain::Positive => p.value * g,
-            Domain::Finite => *g,
-        });
+        parameters.extend(gram::gram_vjp(&process.kernel, x, along_gram.view())?);
         Ok(EvidenceGradient {
             evidence: self.evidence(),
-            coordinates: coordinates.collect(),
+            coordinates: process.along_coordinates(&parameters),
             parameters,
         })
+    }
+
+    /// The change of the constant mean that maximises the evidence,
+    /// $1^\top A^{-1} r / 1^\top A^{-1} 1$ (generalised least squares).
+    pub(crate) fn mean_shift(&self) -> Result<f64, Error> {
+        let mut ones = Array2::ones((1, self.alpha.len()));
+        self.factor.solve(ones.view_mut())?;
+        Ok(self.alpha.iter().sum::<f64>() / ones.sum())
     }
 
     fn along_gram(&self) -> Array2<f64> {
@@ -293,7 +327,7 @@ mod tests {
             period: 3.0,
             lengthscale: 1.0,
         };
-        let process = process(Box::new(season.build().unwrap()), 0.0, 0.1);
+        let process = process(season.build().unwrap(), 0.0, 0.1);
         let (x, y) = (random((3, 2), "x"), random(3, "y"));
         let refused = process.evidence(x.view(), y.view()).unwrap_err();
         let said = refused.to_string();

@@ -1,7 +1,8 @@
 //! The Gram matrix of a set of inputs with itself, of which one half is computed.
 
 use crate::Error;
-use bochner_kernels::{Along, Kernel};
+use bochner_kernels::{Along, AnyKernel, Kernel};
+use bochner_numerics::parallel;
 use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
@@ -9,12 +10,16 @@ use std::ops::Range;
 /// diagonal.
 const ROWS: usize = 64;
 
-/// The Gram matrix of `x` with itself.
-pub(crate) fn gram(kernel: &dyn Kernel<f64>, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+/// The Gram matrix of `x` with itself. Blocks of rows are split among the threads of rayon's current pool.
+pub(crate) fn gram(kernel: &AnyKernel<f64>, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
     let mut gram = Array2::zeros((x.nrows(), x.nrows()));
-    for rows in blocks(x.nrows()) {
-        let (own, before) = (x.slice(s![rows.clone(), ..]), x.slice(s![..rows.end, ..]));
-        let block = kernel.gram(own, before)?;
+    let (count, range) = blocks(x.nrows());
+    let each = parallel::map(count, |i| {
+        let (own, before) = upto(x, range(i));
+        kernel.gram(own, before)
+    });
+    for (i, block) in each.into_iter().enumerate() {
+        let (rows, block) = (range(i), block?);
         gram.slice_mut(s![..rows.end, rows.clone()])
             .assign(&block.t());
         gram.slice_mut(s![rows.clone(), ..rows.end]).assign(&block);
@@ -24,32 +29,45 @@ pub(crate) fn gram(kernel: &dyn Kernel<f64>, x: ArrayView2<f64>) -> Result<Array
 
 /// The gradient of [`gram`] along the parameters, for a cotangent that is symmetric too.
 pub(crate) fn gram_vjp(
-    kernel: &dyn Kernel<f64>,
+    kernel: &AnyKernel<f64>,
     x: ArrayView2<f64>,
     cotangent: ArrayView2<f64>,
 ) -> Result<Vec<f64>, Error> {
     let mut parameters = vec![0.0; kernel.parameters().len()];
-    for rows in blocks(x.nrows()) {
-        let (own, before) = (x.slice(s![rows.clone(), ..]), x.slice(s![..rows.end, ..]));
+    let (count, range) = blocks(x.nrows());
+    let each = parallel::map(count, |i| {
+        let rows = range(i);
+        let (own, before) = upto(x, rows.clone());
         let mut weights = cotangent.slice(s![rows.clone(), ..rows.end]).to_owned();
         // Each entry before the square block stands for its mirror image as well.
         weights
             .slice_mut(s![.., ..rows.start])
             .mapv_inplace(|g| 2.0 * g);
-        let along = kernel.gram_vjp_along(Along::Parameters, own, before, weights.view())?;
-        parameters
-            .iter_mut()
-            .zip(along.parameters)
-            .for_each(|(sum, g)| *sum += g);
+        kernel.gram_vjp_along(Along::Parameters, own, before, weights.view())
+    });
+    for along in each {
+        let pairs = parameters.iter_mut().zip(along?.parameters);
+        pairs.for_each(|(sum, g)| *sum += g);
     }
     Ok(parameters)
 }
 
-/// The ranges of rows. Without rows there is one empty range, so that the kernel sees the width of the
-/// inputs.
-fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
-    let starts = (0..rows.max(1)).step_by(ROWS);
-    starts.map(move |start| start..rows.min(start + ROWS))
+/// The rows of a block, and all rows up to its end.
+fn upto<'a>(
+    x: ArrayView2<'a, f64>,
+    rows: Range<usize>,
+) -> (ArrayView2<'a, f64>, ArrayView2<'a, f64>) {
+    (
+        x.slice_move(s![rows.clone(), ..]),
+        x.slice_move(s![..rows.end, ..]),
+    )
+}
+
+/// The number of blocks, and their ranges of rows. Without rows there is one empty range, so that the kernel sees the
+/// width of the inputs.
+fn blocks(rows: usize) -> (usize, impl Fn(usize) -> Range<usize> + Sync) {
+    let range = move |i| i * ROWS..rows.min((i + 1) * ROWS);
+    (rows.max(1).div_ceil(ROWS), range)
 }
 
 #[cfg(test)]
@@ -65,13 +83,13 @@ mod tests {
             for rows in [1, ROWS, 2 * ROWS + 3] {
                 let x = random((rows, 2), "x");
                 let whole = kernel.gram(x.view(), x.view()).unwrap();
-                let off = gram(kernel.as_ref(), x.view()).unwrap() - whole;
+                let off = gram(&kernel, x.view()).unwrap() - whole;
                 assert!(off.iter().all(|o| o.abs() < 1e-12), "{kernel:?}");
 
                 let any = random((rows, rows), "cotangent");
                 let cotangent = &any + &any.t();
                 let whole = kernel.gram_vjp(x.view(), x.view(), cotangent.view());
-                let half = gram_vjp(kernel.as_ref(), x.view(), cotangent.view()).unwrap();
+                let half = gram_vjp(&kernel, x.view(), cotangent.view()).unwrap();
                 let error = relative_error(&half, &whole.unwrap().parameters);
                 assert!(error < 1e-10, "{kernel:?} {error}");
             }
@@ -82,7 +100,7 @@ mod tests {
     fn inputs_without_width_are_refused_also_where_there_are_none() {
         for kernel in kernels() {
             let none = Array2::zeros((0, 0));
-            assert!(gram(kernel.as_ref(), none.view()).is_err());
+            assert!(gram(&kernel, none.view()).is_err());
         }
     }
 }

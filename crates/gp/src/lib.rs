@@ -1,4 +1,4 @@
-//! Exact Gaussian process regression, with any kernel of `bochner-kernels`.
+//! Gaussian process regression, exact and sparse, with any kernel of `bochner-kernels`.
 //!
 //! Under a Gaussian process, the values of a function at any inputs are jointly normal, with a
 //! covariance given by a kernel. Given observations $y = f(x) + \varepsilon$, the function is again a
@@ -17,14 +17,16 @@
 //!   escalating within bounds, and every result carries the value used. If it does not suffice, the
 //!   error names the jitter tried, the row and its pivot.
 //! * **Gradients in closed form**, [`GaussianProcess::evidence_gradient`], along every parameter
-//!   and along coordinates without bounds (logarithms of what must be positive), in which
-//!   [`GaussianProcess::fit`] climbs.
+//!   and along coordinates without bounds (logarithms of what must be positive). [`GaussianProcess::fit`] climbs
+//!   in them by L-BFGS, and its report tells whether it converged.
 //! * **Starts that differ.** Components of a spectral mixture that start alike stay alike for
 //!   ever; [`spectral_mixture_process`] starts them on distinct lines of the data's own spectrum.
 //!
 //! Time is cubic in the number of observations, and memory quadratic; a few thousand are
-//! comfortable. Everything is in double precision and, but for OpenBLAS with the feature `lapack`, on the
-//! calling thread.
+//! comfortable. A [`SparseProcess`] takes tens of thousands, through inducing points. Processes and posteriors are
+//! data that serde reads and writes. Everything is in double precision. Gram matrices are split among the threads of
+//! rayon's current pool, with the same result for any number of them; factors are computed on the calling thread,
+//! unless the feature `lapack` has OpenBLAS do it.
 //!
 //! # Features
 //!
@@ -47,9 +49,8 @@
 //! let x = x.insert_axis(Axis(1));
 //!
 //! let mut process = rbf_process(x.view(), y.view())?;
-//! let config = FitConfig { steps: 300, learning_rate: 0.03, ..Default::default() };
-//! let fit = process.fit(x.view(), y.view(), &config)?;
-//! assert!(fit.trace[fit.best].evidence.log_likelihood > fit.trace[0].evidence.log_likelihood);
+//! let fit = process.fit(x.view(), y.view(), &FitConfig::default())?;
+//! assert!(fit.stop.is_converged(), "{fit}");
 //! assert!((process.noise().sqrt() - 0.1).abs() < 0.03);
 //!
 //! let posterior = process.condition(x.view(), y.view())?;
@@ -73,7 +74,7 @@
 //! ```
 //! use bochner_gp::ndarray::array;
 //! use bochner_gp::{GaussianProcessConfig, Jitter};
-//! use bochner_kernels::{Lengthscale, LinearConfig, MaternConfig, Smoothness, Sum};
+//! use bochner_kernels::{Lengthscale, LinearConfig, MaternConfig, Smoothness};
 //!
 //! let trend = LinearConfig { lengthscale: Lengthscale::Shared(5.0) }.build()?;
 //! let rough = MaternConfig {
@@ -81,9 +82,10 @@
 //!     lengthscale: Lengthscale::Shared(1.0),
 //! };
 //! let process = GaussianProcessConfig {
-//!     kernel: Box::new(Sum::of(vec![Box::new(trend), Box::new(rough.build()?)])?),
+//!     kernel: trend + rough.build()?,
 //!     mean: 0.0,
 //!     noise: 0.01,
+//!     observation_noise: None,
 //!     jitter: Jitter::Fixed(0.0),
 //! }
 //! .build()?;
@@ -102,13 +104,11 @@
 //! | `evidence` | [`Evidence`], [`EvidenceGradient`]: the marginal likelihood and its gradient |
 //! | `posterior` | [`Posterior`], [`Prediction`] |
 //! | `multivariate_normal` | [`MultivariateNormal`], [`Draws`] |
-//! | `fit` | [`FitConfig`], [`Fit`] |
-//! | `ascent` | [`Ascent`]: the steps of a fit, one at a time |
-//! | `presets` | [`rbf_process`], [`spectral_mixture_process`] |
+//! | `fit` | [`FitConfig`], [`Optimiser`], [`Prior`], [`Fit`] |
+//! | `sparse` | [`SparseProcess`], [`SparsePosterior`], [`inducing_points`] |
+//! | `presets` | [`rbf_process`], [`ard_process`], [`seasonal_process`], [`spectral_mixture_process`] |
 //! | `error` | [`Error`] |
 
-mod adam;
-mod ascent;
 mod error;
 mod evidence;
 mod fit;
@@ -118,17 +118,20 @@ mod multivariate_normal;
 mod posterior;
 mod presets;
 mod process;
+mod saved;
+mod sparse;
 #[cfg(test)]
 mod testing;
 
-pub use ascent::Ascent;
+pub use bochner_ops::{AdamConfig, Stop};
 pub use error::Error;
 pub use evidence::{Evidence, EvidenceGradient};
-pub use fit::{Fit, FitConfig, Step};
+pub use fit::{Fit, FitConfig, Optimiser, Prior, Start, Step};
 pub use jitter::Jitter;
 pub use multivariate_normal::{Draws, MultivariateNormal};
 pub use ndarray;
 pub use posterior::{Posterior, Prediction};
-pub use presets::{rbf_process, spectral_mixture_process};
+pub use presets::{ard_process, rbf_process, seasonal_process, spectral_mixture_process};
 pub use process::{GaussianProcess, GaussianProcessConfig};
 pub use rand;
+pub use sparse::{SparseGradient, SparsePosterior, SparseProcess, inducing_points};

@@ -1,18 +1,52 @@
 //! The process conditioned on observations.
 
 use crate::evidence::{Observed, check_inputs};
+use crate::saved::{matrix, rows};
 use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, MultivariateNormal};
+use bochner_kernels::Kernel;
 use bochner_numerics::{Mat, MatMut, argument, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 
-/// A process conditioned on observations.
+/// A process conditioned on observations, which it owns.
 ///
-/// [`GaussianProcess::condition`] makes it.
-#[derive(Clone, Debug)]
-pub struct Posterior<'a> {
-    process: &'a GaussianProcess,
+/// [`GaussianProcess::condition`] makes it. serde writes the process and the observations, and reading factorises
+/// again; see [`GaussianProcess`] for what is refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Saved", into = "Saved")]
+pub struct Posterior {
+    process: GaussianProcess,
     x: Array2<f64>,
+    y: Vec<f64>,
     observed: Observed,
+}
+
+/// A posterior as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    process: GaussianProcess,
+    x: Vec<Vec<f64>>,
+    y: Vec<f64>,
+}
+
+impl TryFrom<Saved> for Posterior {
+    type Error = Error;
+
+    fn try_from(saved: Saved) -> Result<Self, Error> {
+        let x = matrix("x", &saved.x)?;
+        (saved.process).condition(x.view(), ArrayView1::from(&saved.y))
+    }
+}
+
+impl From<Posterior> for Saved {
+    fn from(posterior: Posterior) -> Self {
+        Self {
+            x: rows(&posterior.x),
+            y: posterior.y,
+            process: posterior.process,
+        }
+    }
 }
 
 /// The predicted marginals at a set of inputs.
@@ -22,7 +56,7 @@ pub struct Prediction {
     pub mean: Array1<f64>,
     /// The variance of the function's values, `[m]`.
     pub latent_variance: Array1<f64>,
-    /// The variance of observations, the sum of `latent_variance` and the noise, `[m]`.
+    /// The variance of observations, the sum of `latent_variance` and the process's `noise`, `[m]`.
     pub observed_variance: Array1<f64>,
 }
 
@@ -36,15 +70,12 @@ impl GaussianProcess {
     ///
     /// # Numerics
     /// $O(n^3)$ time, once; $O(n^2)$ memory.
-    pub fn condition(
-        &self,
-        x: ArrayView2<f64>,
-        y: ArrayView1<f64>,
-    ) -> Result<Posterior<'_>, Error> {
+    pub fn condition(&self, x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<Posterior, Error> {
         Ok(Posterior {
-            process: self,
             observed: self.observe(x, y)?,
+            process: self.clone(),
             x: x.to_owned(),
+            y: y.to_vec(),
         })
     }
 
@@ -63,7 +94,12 @@ impl GaussianProcess {
     }
 }
 
-impl Posterior<'_> {
+impl Posterior {
+    /// The process before the observations.
+    pub fn process(&self) -> &GaussianProcess {
+        &self.process
+    }
+
     /// The jitter that was added to the noise of the observations.
     pub fn jitter(&self) -> f64 {
         self.observed.jitter
@@ -79,19 +115,24 @@ impl Posterior<'_> {
     /// # Errors
     /// [`Error::Kernel`] if the kernel has no gradient where it had a value.
     pub fn evidence_gradient(&self) -> Result<EvidenceGradient, Error> {
-        self.observed.gradient(self.process, self.x.view())
+        self.observed.gradient(&self.process, self.x.view())
     }
 
     /// The mean at the inputs that were observed, without any product with the Gram matrix.
     ///
-    /// $$m + K A^{-1} r = y - (\sigma^2 + j) A^{-1} r$$
+    /// $$m + K A^{-1} r = y - \bigl((\sigma^2 + j) I + \operatorname{diag}(v)\bigr) A^{-1} r$$
     ///
     /// # Shapes
     /// `[n]`, in the order of the observations.
     pub fn fitted(&self) -> Array1<f64> {
         let (mean, noise) = (self.process.mean, self.process.noise + self.jitter());
+        let known = self.process.observation_noise.iter().flatten().copied();
+        let known = known.chain(std::iter::repeat(0.0));
         let pairs = self.observed.residuals.iter().zip(&self.observed.alpha);
-        pairs.map(|(r, a)| mean + (r - noise * a)).collect()
+        let pairs = pairs.zip(known);
+        pairs
+            .map(|((r, a), v)| mean + (r - (noise + v) * a))
+            .collect()
     }
 
     /// The means of [`predict`](Self::predict) alone.

@@ -1,15 +1,22 @@
 //! The process: a kernel, a constant mean and the variance of the noise.
 
+use crate::saved::Version;
 use crate::{Error, Jitter};
-use bochner_kernels::{Domain, Kernel, Parameter};
+use bochner_kernels::{AnyKernel, Domain, Kernel, Parameter};
 use bochner_numerics::{ArgumentError, argument};
+use serde::{Deserialize, Serialize};
 
 /// A Gaussian process observed through noise.
 ///
 /// $$f \sim \mathcal{GP}(m, k), \qquad y_i = f(x_i) + \varepsilon_i, \qquad
-/// \varepsilon_i \sim \mathcal N(0, \sigma^2)$$
+/// \varepsilon_i \sim \mathcal N(0, \sigma^2 + v_i)$$
 ///
-/// *where* $m$ is the constant `mean`, $k$ the `kernel` and $\sigma^2 > 0$ the variance `noise`.
+/// *where* $m$ is the constant `mean`, $k$ the `kernel`, $\sigma^2 > 0$ the variance `noise` and $v_i \ge 0$ the
+/// known variances `observation_noise`, zero by default.
+///
+/// serde writes it with the version of the format, `{"version": 1, "process": {..}}`. A file of another version, a
+/// kernel that is not known, and settings that [`GaussianProcessConfig::build`] refuses are errors. A kernel from
+/// outside `bochner-kernels` cannot be written.
 ///
 /// # Numerics
 /// Double precision only: the smallest eigenvalues of a smooth kernel's Gram matrix are far below
@@ -17,41 +24,85 @@ use bochner_numerics::{ArgumentError, argument};
 ///
 /// # Reference
 /// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Saved", into = "Saved")]
 pub struct GaussianProcess {
-    pub(crate) kernel: Box<dyn Kernel<f64>>,
+    pub(crate) kernel: AnyKernel<f64>,
     pub(crate) mean: f64,
     pub(crate) noise: f64,
+    pub(crate) observation_noise: Option<Vec<f64>>,
     pub(crate) jitter: Jitter,
 }
 
 /// The settings of a [`GaussianProcess`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GaussianProcessConfig {
     /// The covariance of the function's values.
-    pub kernel: Box<dyn Kernel<f64>>,
+    pub kernel: AnyKernel<f64>,
     /// The mean of the function's values, a constant.
     pub mean: f64,
     /// The variance of the noise of an observation; positive. For a function known exactly, give
     /// a small part of its variance.
     pub noise: f64,
+    /// Known variances of the noise of each observation, `[n]`, which are added to `noise`; at least 0. The
+    /// process can then be conditioned on $n$ observations only. `None` for none.
+    #[doc(alias = "alpha")]
+    #[serde(default)]
+    pub observation_noise: Option<Vec<f64>>,
     /// The jitter, which is added to the diagonal of a covariance matrix beside the noise.
     pub jitter: Jitter,
+}
+
+/// A process as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    version: Version,
+    process: GaussianProcessConfig,
+}
+
+impl TryFrom<Saved> for GaussianProcess {
+    type Error = Error;
+
+    fn try_from(saved: Saved) -> Result<Self, Error> {
+        saved.process.build()
+    }
+}
+
+impl From<GaussianProcess> for Saved {
+    fn from(process: GaussianProcess) -> Self {
+        let version = Version;
+        Self {
+            version,
+            process: GaussianProcessConfig {
+                kernel: process.kernel,
+                mean: process.mean,
+                noise: process.noise,
+                observation_noise: process.observation_noise,
+                jitter: process.jitter,
+            },
+        }
+    }
 }
 
 impl GaussianProcessConfig {
     /// The process of these settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless the mean is finite, the noise finite and positive, and the
-    /// jitter finite and not negative.
+    /// [`Error::Argument`] unless the mean is finite, the noise finite and positive, and the noise of the
+    /// observations and the jitter finite and not negative.
     pub fn build(self) -> Result<GaussianProcess, Error> {
         check_mean_and_noise(self.mean, self.noise)?;
         self.jitter.check()?;
+        for &variance in self.observation_noise.iter().flatten() {
+            argument::non_negative("observation_noise", variance)?;
+        }
         Ok(GaussianProcess {
             kernel: self.kernel,
             mean: self.mean,
             noise: self.noise,
+            observation_noise: self.observation_noise,
             jitter: self.jitter,
         })
     }
@@ -64,8 +115,8 @@ fn check_mean_and_noise(mean: f64, noise: f64) -> Result<(), ArgumentError> {
 
 impl GaussianProcess {
     /// The covariance function.
-    pub fn kernel(&self) -> &dyn Kernel<f64> {
-        self.kernel.as_ref()
+    pub fn kernel(&self) -> &AnyKernel<f64> {
+        &self.kernel
     }
 
     /// The constant mean.
@@ -76,6 +127,12 @@ impl GaussianProcess {
     /// The variance of the noise.
     pub fn noise(&self) -> f64 {
         self.noise
+    }
+
+    /// The known variances of the noise of each observation, which are added to that of
+    /// [`noise`](Self::noise).
+    pub fn observation_noise(&self) -> Option<&[f64]> {
+        self.observation_noise.as_deref()
     }
 
     /// The jitter, which is added to the diagonal of a covariance matrix beside the noise.
@@ -135,9 +192,9 @@ impl GaussianProcess {
         let values = pairs.map(|(p, &got)| {
             let value = match p.domain {
                 Domain::Positive => got.exp(),
-                Domain::Finite => got,
+                Domain::Finite | Domain::Frequency { .. } => got,
             };
-            let holds = value.is_finite() && (value > 0.0 || p.domain == Domain::Finite);
+            let holds = value.is_finite() && (value > 0.0 || p.domain != Domain::Positive);
             let parameter = p.name;
             holds
                 .then_some(value)
@@ -150,7 +207,7 @@ impl GaussianProcess {
 fn coordinate(domain: Domain, value: f64) -> f64 {
     match domain {
         Domain::Positive => value.ln(),
-        Domain::Finite => value,
+        Domain::Finite | Domain::Frequency { .. } => value,
     }
 }
 
@@ -167,6 +224,7 @@ mod tests {
                 kernel,
                 mean,
                 noise,
+                observation_noise: None,
                 jitter,
             };
             let error = config.build().unwrap_err();

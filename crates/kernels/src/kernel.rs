@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 /// A covariance function $k(x, y)$ of two points of $\mathbb{R}^d$, with its gradients.
 ///
-/// Object safe: sums and products hold `Box<dyn Kernel<T>>`. The hyper-parameters are a flat,
+/// [`AnyKernel`](crate::AnyKernel) holds any kernel as data. The hyper-parameters are a flat,
 /// named list, in the same order wherever they appear, so that an optimiser needs to know nothing
 /// about the kernel it trains.
 ///
@@ -100,6 +100,27 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
         }
         x.rows().into_iter().map(|x| self.value(x, x)).collect()
     }
+
+    /// The vector-Jacobian product of [`diagonal`](Self::diagonal) along the hyper-parameters.
+    ///
+    /// # Shapes
+    /// `cotangent: [N]`.
+    ///
+    /// # Errors
+    /// The errors of [`gram_vjp_along`](Self::gram_vjp_along).
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        argument::shape("cotangent", &[x.nrows()], cotangent.shape())?;
+        let mut sums = vec![T::zero(); self.parameters().len()];
+        for (x, &g) in x.rows().into_iter().zip(&cotangent) {
+            let x = x.insert_axis(Axis(0));
+            let g = Array2::from_elem((1, 1), g);
+            let row = self.gram_vjp_along(Along::Parameters, x, x, g.view())?;
+            for (sum, along) in sums.iter_mut().zip(row.parameters) {
+                *sum += along;
+            }
+        }
+        Ok(sums)
+    }
 }
 
 /// A kernel that can be copied without knowing its type; every [`Kernel`] that is `Clone` is one.
@@ -140,6 +161,11 @@ pub enum Domain {
     Positive,
     /// Any finite number.
     Finite,
+    /// Any finite number, in cycles per unit of an input. One over the spread of that input is a typical step.
+    Frequency {
+        /// The column of the input.
+        column: usize,
+    },
 }
 
 impl<T: Real> Parameter<T> {
@@ -152,8 +178,8 @@ impl<T: Real> Parameter<T> {
         }
     }
 
-    pub(crate) fn finite(name: impl Into<String>, value: T) -> Self {
-        let (name, domain) = (name.into(), Domain::Finite);
+    pub(crate) fn frequency(name: impl Into<String>, value: T, column: usize) -> Self {
+        let (name, domain) = (name.into(), Domain::Frequency { column });
         Self {
             name,
             value,
@@ -164,7 +190,7 @@ impl<T: Real> Parameter<T> {
     fn check(&self, value: T) -> Result<(), ArgumentError> {
         match self.domain {
             Domain::Positive => argument::positive(self.name.clone(), value),
-            Domain::Finite => {
+            Domain::Finite | Domain::Frequency { .. } => {
                 argument::in_range(value.is_finite(), self.name.clone(), value, "finite")
             }
         }

@@ -5,7 +5,8 @@
 //!
 //! **In closed form**, as a [`Kernel`]: its Gram matrix, the gradients along points and
 //! hyper-parameters, and sums, products and multiples of kernels, which are kernels again. The
-//! hyper-parameters are a flat, named list, so that whoever trains a kernel need not know which.
+//! hyper-parameters are a flat, named list, so that an optimiser need not know which kernel it trains.
+//! [`AnyKernel`] holds any of them as data that serde reads and writes.
 //!
 //! **By its frequencies.** A positive-definite function of the difference $x - y$ is the Fourier
 //! transform of a density of frequencies (Bochner), so averaging cosines over $R$ draws $w_r$ from
@@ -68,8 +69,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `stationary` | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
-//! | `nonstationary` | [`Linear`] |
+//! | `stationary` | [`Rbf`], [`Matern`], [`RationalQuadratic`], [`Expsin`], [`SpectralMixture`], [`Constant`], [`White`] |
+//! | `nonstationary` | [`Linear`], [`Polynomial`] |
+//! | `any` | [`AnyKernel`]: every kernel as data, with `+` and `*` |
 //! | `compose` | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
 //! | `density` | [`SpectralDensity`] and the closed forms, [`random_frequencies`] |
 //! | `features` | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`RandomFeatureMap`] for $e^{x \cdot y}$; [`TimeFeatures`] |
@@ -77,6 +79,7 @@
 //! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
 
+mod any;
 mod bounds;
 mod compose;
 mod density;
@@ -91,6 +94,7 @@ mod stationary;
 mod testing;
 mod written;
 
+pub use any::AnyKernel;
 pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
@@ -108,9 +112,10 @@ pub use features::{
 pub use kernel::{Along, CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
 pub use ndarray;
-pub use nonstationary::{Linear, LinearConfig};
+pub use nonstationary::{Linear, LinearConfig, Polynomial, PolynomialConfig};
 pub use rand;
 pub use stationary::{
-    Cosine, Expsin, ExpsinConfig, Matern, MaternConfig, Rbf, RbfConfig, Smoothness,
-    SpectralMixture, SpectralMixtureConfig,
+    Constant, ConstantConfig, Cosine, Expsin, ExpsinConfig, Matern, MaternConfig,
+    RationalQuadratic, RationalQuadraticConfig, Rbf, RbfConfig, Smoothness, SpectralMixture,
+    SpectralMixtureConfig, White, WhiteConfig,
 };

@@ -1,7 +1,8 @@
 //! Tests that every kernel passes.
 
 use crate::{
-    Along, Domain, Error, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig, Smoothness,
+    Along, AnyKernel, Domain, Error, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig,
+    Smoothness,
 };
 use bochner_numerics::check::{assert_gradient, random};
 use bochner_numerics::relative_error;
@@ -44,6 +45,11 @@ fn diagonal_is_that_of_the_gram_matrix(kernel: &dyn Kernel<f64>, x: &Array2<f64>
     let got = kernel.diagonal(x.view()).unwrap();
     let want = kernel.gram(x.view(), x.view()).unwrap().diag().to_vec();
     assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-14);
+    let cotangent: Array1<f64> = random(x.nrows(), "diagonal");
+    let whole = Array2::from_diag(&cotangent);
+    let want = kernel.gram_vjp(x.view(), x.view(), whole.view()).unwrap();
+    let got = kernel.diagonal_vjp(x.view(), cotangent.view()).unwrap();
+    assert!(relative_error(&got, &want.parameters) < 1e-13, "{got:?}");
     x[[1, 0]] = f64::NAN;
     let spoilt = kernel.diagonal(x.view()).unwrap();
     assert!(spoilt[1].is_nan() && !spoilt[0].is_nan());
@@ -68,7 +74,7 @@ pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
         wrong[0] = 0.25;
         wrong[i] = match parameter.domain {
             Domain::Positive => -1.0,
-            Domain::Finite => f64::NAN,
+            Domain::Finite | Domain::Frequency { .. } => f64::NAN,
         };
         assert_eq!(refused(kernel.set_parameters(&wrong)), parameter.name);
         assert_eq!(values(kernel), others);
@@ -78,7 +84,7 @@ pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
 }
 
 /// Three kernels for inputs of three dimensions.
-pub(crate) fn parts() -> Vec<Box<dyn Kernel<f64>>> {
+pub(crate) fn parts() -> Vec<AnyKernel<f64>> {
     let each = Lengthscale::PerDimension(vec![0.9, 1.4, 2.0]);
     let shared = Lengthscale::Shared(1.2);
     let rbf = RbfConfig { lengthscale: each }.build().unwrap();
@@ -90,8 +96,8 @@ pub(crate) fn parts() -> Vec<Box<dyn Kernel<f64>>> {
         lengthscale: shared,
     };
     vec![
-        Box::new(rbf),
-        Box::new(matern.build().unwrap()),
-        Box::new(linear.build().unwrap()),
+        rbf.into(),
+        matern.build().unwrap().into(),
+        linear.build().unwrap().into(),
     ]
 }

@@ -47,3 +47,23 @@ pub(crate) mod rows {
         Ok(Array2::from_shape_vec(shape, all).expect("rows of equal length"))
     }
 }
+
+/// Reads and writes a kernel as its settings.
+macro_rules! written_as_config {
+    ($kernel:ident, $config:ident, $($field:ident),*) => {
+        impl<T: Real> From<$kernel<T>> for $config<T> {
+            fn from(kernel: $kernel<T>) -> Self {
+                Self { $($field: kernel.$field),* }
+            }
+        }
+
+        impl<T: Real> TryFrom<$config<T>> for $kernel<T> {
+            type Error = Error;
+
+            fn try_from(config: $config<T>) -> Result<Self, Error> {
+                config.build()
+            }
+        }
+    };
+}
+pub(crate) use written_as_config;

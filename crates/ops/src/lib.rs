@@ -59,7 +59,7 @@
 //! | `spiking_neuron` | [`SpikingNeuron`]: spikes over steps of time |
 //! | `mean` | [`MeanOverTime`], [`check_lengths`] |
 //! | `loss` | [`CrossEntropy`], [`LinearCrossEntropy`], [`SquaredError`], [`Rows`] |
-//! | `optim` | [`AdamRule`], [`AdamConfig`], [`Sgd`], [`clip_by_norm`], [`Schedule`] |
+//! | `optim` | [`AdamRule`], [`AdamConfig`], [`Sgd`], [`clip_by_norm`], [`Schedule`]; [`lbfgs`] minimises within bounds |
 //! | [`rows`] | work over the rows of a matrix, in blocks and with fixed sums |
 
 mod activation;
@@ -94,7 +94,7 @@ pub use mode::Mode;
 pub use ndarray;
 pub use operation::{BoxError, Operation, Piece, Slot, filled, given, slices, slots, with_last};
 pub use optim::{
-    AdamConfig, AdamRule, GradientNorm, Moments, Schedule, Sgd, WeightDecay, check_factor,
-    clip_by_norm,
+    AdamConfig, AdamRule, GradientNorm, LbfgsConfig, LbfgsReport, Moments, Objective, Schedule,
+    Sgd, Stop, WeightDecay, check_factor, clip_by_norm, largest_projected, lbfgs,
 };
 pub use spiking_neuron::{SpikeTrain, Spikes, SpikingNeuron};

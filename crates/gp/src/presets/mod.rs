@@ -2,15 +2,17 @@
 //! [`fit`](crate::GaussianProcess::fit).
 
 mod rbf;
+mod seasonal;
 mod spectral_mixture;
 mod spectrum;
 
-pub use rbf::rbf_process;
+pub use rbf::{ard_process, rbf_process};
+pub use seasonal::seasonal_process;
 pub use spectral_mixture::spectral_mixture_process;
 
 use crate::evidence::check_data;
 use crate::{Error, GaussianProcess, GaussianProcessConfig, Jitter};
-use bochner_kernels::Kernel;
+use bochner_kernels::{AnyKernel, ScaleConfig};
 use bochner_numerics::argument;
 use ndarray::{ArrayView1, ArrayView2};
 
@@ -40,11 +42,16 @@ impl Scales {
         })
     }
 
-    fn process(&self, kernel: Box<dyn Kernel<f64>>, noise: f64) -> Result<GaussianProcess, Error> {
+    fn process(
+        &self,
+        kernel: impl Into<AnyKernel<f64>>,
+        noise: f64,
+    ) -> Result<GaussianProcess, Error> {
         let config = GaussianProcessConfig {
-            kernel,
+            kernel: kernel.into(),
             mean: self.mean,
             noise,
+            observation_noise: None,
             jitter: Jitter::Escalating {
                 first: 1e-10 * self.variance,
                 last: 1e-4 * self.variance,
@@ -52,6 +59,12 @@ impl Scales {
         };
         config.build()
     }
+}
+
+/// A multiple of a kernel.
+fn scaled(variance: f64, base: impl Into<AnyKernel<f64>>) -> Result<AnyKernel<f64>, Error> {
+    let base = base.into();
+    Ok(ScaleConfig { variance, base }.build()?.into())
 }
 
 /// The variance of the values, or 1 if they do not vary.

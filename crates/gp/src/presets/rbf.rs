@@ -1,8 +1,8 @@
 //! A process for smooth functions without further structure.
 
-use super::Scales;
+use super::{Scales, scaled};
 use crate::{Error, GaussianProcess};
-use bochner_kernels::{Lengthscale, RbfConfig, ScaleConfig};
+use bochner_kernels::{Lengthscale, RbfConfig};
 use ndarray::{ArrayView1, ArrayView2};
 
 /// The process of a scaled radial basis function with one lengthscale, started by the data.
@@ -34,10 +34,44 @@ pub fn rbf_process(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<GaussianPro
     let scales = Scales::of(x, y)?;
     let squares = scales.spreads.iter().map(|s| s * s);
     let lengthscale = Lengthscale::Shared(squares.sum::<f64>().sqrt());
-    let base = Box::new(RbfConfig { lengthscale }.build()?);
+    process(&scales, lengthscale)
+}
+
+/// The process of a scaled radial basis function with one lengthscale for each input (automatic relevance
+/// determination), started by the data.
+///
+/// It starts as [`rbf_process`] does, but with the lengthscales $l_n = s_n \sqrt d$. After a fit, an input with a
+/// lengthscale far above its spread explains nothing.
+///
+/// # Shapes
+/// `x: [n, d]`, `y: [n]`.
+///
+/// # Errors
+/// The errors of [`rbf_process`].
+///
+/// # Example
+/// ```
+/// use bochner_gp::ndarray::array;
+/// use bochner_gp::ard_process;
+///
+/// let process = ard_process(array![[0.0, 3.0], [2.0, 9.0]].view(), array![1.0, 3.0].view())?;
+/// let lengthscale = &process.parameters()[4];
+/// assert_eq!(lengthscale.name, "kernel.base.lengthscale[1]");
+/// assert!((lengthscale.value - 3.0 * 2.0_f64.sqrt()).abs() < 1e-12);
+/// # Ok::<(), bochner_gp::Error>(())
+/// ```
+#[doc(alias = "automatic relevance determination")]
+pub fn ard_process(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<GaussianProcess, Error> {
+    let scales = Scales::of(x, y)?;
+    let factor = (scales.spreads.len() as f64).sqrt();
+    let each = scales.spreads.iter().map(|s| s * factor).collect();
+    process(&scales, Lengthscale::PerDimension(each))
+}
+
+fn process(scales: &Scales, lengthscale: Lengthscale<f64>) -> Result<GaussianProcess, Error> {
     let variance = scales.variance;
-    let kernel = ScaleConfig { variance, base }.build()?;
-    scales.process(Box::new(kernel), 0.1 * variance)
+    let kernel = scaled(variance, RbfConfig { lengthscale }.build()?)?;
+    scales.process(kernel, 0.1 * variance)
 }
 
 #[cfg(test)]
@@ -60,12 +94,12 @@ mod tests {
     #[test]
     fn data_without_any_variation_have_a_process_and_no_data_have_none() {
         let process = rbf_process(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
-        assert_eq!(process.kernel().parameters()[0].value, 1.0);
+        assert_eq!(process.parameters()[2].value, 1.0);
         // The mean of three tenths is no tenth, so that their rounded variance is not zero.
         let (x, y) = (Array2::from_elem((3, 1), 0.1), Array1::from_elem(3, 0.1));
         let process = rbf_process(x.view(), y.view()).unwrap();
-        let parameters = process.kernel().parameters().into_iter().map(|p| p.value);
-        assert_eq!(parameters.collect::<Vec<_>>(), [1.0; 2]);
+        let parameters = process.parameters().into_iter().map(|p| p.value);
+        assert_eq!(parameters.skip(2).collect::<Vec<_>>(), [1.0; 2]);
         let one = rbf_process(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
         assert_eq!(one.mean(), 3.0);
         let none = rbf_process(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());

@@ -59,7 +59,7 @@ pub fn spectral_mixture_process(
         None => (by_scales(components, &scales, seed), 0.1 * scales.variance),
     };
     let noise = noise.max(0.01 * scales.variance);
-    scales.process(Box::new(mixture.build()?), noise)
+    scales.process(mixture.build()?, noise)
 }
 
 fn on_lines(lines: &Lines, scales: &Scales) -> SpectralMixtureConfig<f64> {
@@ -104,7 +104,7 @@ mod tests {
     use bochner_numerics::check::random;
 
     fn rows(process: &GaussianProcess, components: usize) -> Vec<Vec<f64>> {
-        let values = process.kernel().parameters().into_iter().map(|p| p.value);
+        let values = process.parameters().into_iter().skip(2).map(|p| p.value);
         let values: Vec<f64> = values.collect();
         let (weights, rest) = values.split_at(components);
         let (means, variances) = rest.split_at(rest.len() / 2);
@@ -181,14 +181,15 @@ mod tests {
         };
         let kernel: SpectralMixture<f64> = mixture.build().unwrap();
         let config = GaussianProcessConfig {
-            kernel: Box::new(kernel),
+            kernel: kernel.into(),
             mean: 0.0,
             noise: 0.3,
+            observation_noise: None,
             jitter: Jitter::Fixed(0.0),
         };
         let mut process = config.build().unwrap();
         let brief = FitConfig {
-            steps: 30,
+            steps: 10,
             ..Default::default()
         };
         process.fit(x.view(), y.view(), &brief).unwrap();

@@ -13,12 +13,7 @@ fn series(from: usize, to: usize) -> (Array2<f64>, Array1<f64>) {
 }
 
 fn error_ahead(mut process: GaussianProcess, x: ArrayView2<f64>, y: &Array1<f64>) -> f64 {
-    let config = FitConfig {
-        steps: 150,
-        learning_rate: 0.02,
-        ..Default::default()
-    };
-    process.fit(x, y.view(), &config).unwrap();
+    process.fit(x, y.view(), &FitConfig::default()).unwrap();
     let (at, want) = series(80, 100);
     let got = process.condition(x, y.view()).unwrap().predict(at.view());
     let error = got.unwrap().mean - want;

@@ -2,13 +2,12 @@
 
 use bochner_gp::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{
-    ExpsinConfig, Kernel, Lengthscale, MaternConfig, Product, RbfConfig, ScaleConfig, Smoothness,
-    Sum,
+    AnyKernel, ExpsinConfig, Lengthscale, MaternConfig, RbfConfig, ScaleConfig, Smoothness,
 };
 use ndarray::{Array1, Array2};
 use serde_json::Value;
 
-pub(crate) type Dynamic = Box<dyn Kernel<f64>>;
+pub(crate) type Dynamic = AnyKernel<f64>;
 
 const CASES: [&str; 6] = [
     "scaled_rbf",
@@ -20,11 +19,11 @@ const CASES: [&str; 6] = [
 ];
 
 pub(crate) fn scale(variance: f64, base: Dynamic) -> Dynamic {
-    Box::new(ScaleConfig { variance, base }.build().unwrap())
+    ScaleConfig { variance, base }.build().unwrap().into()
 }
 
 pub(crate) fn rbf(lengthscale: Lengthscale<f64>) -> Dynamic {
-    Box::new(RbfConfig { lengthscale }.build().unwrap())
+    RbfConfig { lengthscale }.build().unwrap().into()
 }
 
 pub(crate) fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Dynamic {
@@ -32,7 +31,7 @@ pub(crate) fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> D
         smoothness,
         lengthscale,
     };
-    Box::new(config.build().unwrap())
+    config.build().unwrap().into()
 }
 
 fn periodic_times_rbf_plus_rbf() -> Dynamic {
@@ -40,11 +39,8 @@ fn periodic_times_rbf_plus_rbf() -> Dynamic {
         period: 3.1,
         lengthscale: 1.3,
     };
-    let season = Box::new(season.build().unwrap());
-    let season = Product::of(vec![season, rbf(Lengthscale::Shared(6.0))]);
-    let trend = rbf(Lengthscale::Shared(8.0));
-    let parts = vec![scale(1.1, Box::new(season.unwrap())), scale(2.0, trend)];
-    Box::new(Sum::of(parts).unwrap())
+    let season = season.build().unwrap() * rbf(Lengthscale::Shared(6.0));
+    scale(1.1, season) + scale(2.0, rbf(Lengthscale::Shared(8.0)))
 }
 
 fn kernel(name: &str) -> Dynamic {
@@ -107,6 +103,7 @@ pub(crate) fn process(case: &Value, kernel: Dynamic) -> GaussianProcess {
         kernel,
         mean: number(case, "mean"),
         noise: number(case, "noise"),
+        observation_noise: None,
         jitter: Jitter::Fixed(0.0),
     };
     config.build().unwrap()

@@ -4,4 +4,5 @@ mod a_spectral_mixture_goes_on;
 mod agrees_with_scikit_learn;
 mod agrees_with_scikit_learn_on_housing;
 mod order_changes_nothing;
+mod saved_files_are_read_again;
 mod settings_are_checked_when_read;

@@ -10,12 +10,13 @@ fn process() -> GaussianProcess {
         smoothness: Smoothness::FiveHalves,
         lengthscale: Lengthscale::PerDimension(vec![0.8, 1.7]),
     };
-    let base = Box::new(base.build().unwrap());
+    let base = base.build().unwrap().into();
     let variance = 1.4;
     let config = GaussianProcessConfig {
-        kernel: Box::new(ScaleConfig { variance, base }.build().unwrap()),
+        kernel: ScaleConfig { variance, base }.build().unwrap().into(),
         mean: 0.2,
         noise: 0.05,
+        observation_noise: None,
         jitter: Jitter::Fixed(0.0),
     };
     config.build().unwrap()

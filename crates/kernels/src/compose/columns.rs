@@ -1,9 +1,11 @@
 //! A kernel of some columns of the points.
 
-use crate::Error;
-use crate::kernel::{Along, GramGradients, Kernel, Parameter, common_width};
+use crate::kernel::{Along, Domain, GramGradients, Kernel, Parameter, common_width};
+use crate::written::written_as_config;
+use crate::{AnyKernel, Error};
 use bochner_numerics::{Real, argument};
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
 
 /// A kernel that sees some columns of the points, $k(x, y) = k_0(x_c, y_c)$.
 ///
@@ -15,33 +17,45 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 /// kernel of the distance in the plane would be no covariance:
 ///
 /// ```
-/// use bochner_kernels::{ColumnsConfig, ExpsinConfig, Kernel, Product};
+/// use bochner_kernels::{Columns, ColumnsConfig, Error, ExpsinConfig, Kernel};
 /// use bochner_kernels::ndarray::array;
 ///
-/// let along = |column: usize, period: f64| -> Result<Box<dyn Kernel<f64>>, bochner_kernels::Error> {
-///     let base = Box::new(ExpsinConfig { period, lengthscale: 1.0 }.build()?);
-///     Ok(Box::new(ColumnsConfig { columns: vec![column], base }.build()?))
+/// let along = |column: usize, period: f64| -> Result<Columns<f64>, Error> {
+///     let base = ExpsinConfig { period, lengthscale: 1.0 }.build()?.into();
+///     ColumnsConfig { columns: vec![column], base }.build()
 /// };
-/// let kernel = Product::of(vec![along(0, 2.0)?, along(1, 5.0)?])?;
+/// let kernel = along(0, 2.0)? * along(1, 5.0)?;
 /// let k = kernel.value(array![0.3, 0.7].view(), array![2.3, 5.7].view())?;
 /// assert!((k - 1.0).abs() < 1e-12);
 /// kernel.check_positive_semi_definite(2)?;
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "ColumnsConfig<T>", into = "ColumnsConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct Columns<T: Real> {
     columns: Vec<usize>,
-    base: Box<dyn Kernel<T>>,
+    base: AnyKernel<T>,
 }
 
 /// The settings of a [`Columns`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct ColumnsConfig<T: Real> {
     /// The columns, counted from 0, in the order in which the kernel sees them.
     pub columns: Vec<usize>,
     /// The kernel of these columns.
-    pub base: Box<dyn Kernel<T>>,
+    pub base: AnyKernel<T>,
 }
+
+written_as_config!(Columns, ColumnsConfig, columns, base);
 
 impl<T: Real> ColumnsConfig<T> {
     /// The kernel of these settings.
@@ -104,12 +118,23 @@ impl<T: Real> Kernel<T> for Columns<T> {
         self.base.diagonal(x.view())
     }
 
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        let [x, _] = self.select(&x, &x)?;
+        self.base.diagonal_vjp(x.view(), cotangent)
+    }
+
     fn check_positive_semi_definite(&self, _: usize) -> Result<(), Error> {
         self.base.check_positive_semi_definite(self.columns.len())
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {
-        self.base.parameters()
+        let mut parameters = self.base.parameters();
+        for parameter in &mut parameters {
+            if let Domain::Frequency { column } = &mut parameter.domain {
+                *column = self.columns.get(*column).copied().unwrap_or(*column);
+            }
+        }
+        parameters
     }
 
     fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {

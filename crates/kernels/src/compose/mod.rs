@@ -10,19 +10,31 @@ pub use product::Product;
 pub use scale::{Scale, ScaleConfig};
 pub use sum::Sum;
 
-use crate::Error;
 use crate::kernel::{Kernel, Parameter, check_values};
-use bochner_numerics::Real;
-use bochner_numerics::argument;
+use crate::{AnyKernel, Error};
+use bochner_numerics::{ArgumentError, Real, argument};
+use serde::{Deserialize, Serialize};
 
-/// The kernels a sum or product is made of: at least one.
-#[derive(Clone, Debug)]
-struct Parts<T: Real>(Vec<Box<dyn Kernel<T>>>);
+/// The kernels of a sum or product: at least one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent, remote = "Self")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+struct Parts<T: Real>(Vec<AnyKernel<T>>);
+
+bochner_numerics::checked_when_read!(Parts<T: Real>, check);
 
 impl<T: Real> Parts<T> {
-    fn new(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
-        argument::not_empty("parts", &[parts.len()])?;
-        Ok(Self(parts))
+    fn new(parts: Vec<AnyKernel<T>>) -> Result<Self, Error> {
+        let parts = Self(parts);
+        parts.check()?;
+        Ok(parts)
+    }
+
+    fn check(&self) -> Result<(), ArgumentError> {
+        argument::not_empty("parts", &[self.0.len()])
     }
 
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
@@ -34,7 +46,7 @@ impl<T: Real> Parts<T> {
     fn parameters(&self) -> Vec<Parameter<T>> {
         let parts = self.0.iter().enumerate();
         parts
-            .flat_map(|(i, part)| within(&i.to_string(), part.as_ref()))
+            .flat_map(|(i, part)| within(&i.to_string(), part))
             .collect()
     }
 
@@ -52,7 +64,7 @@ impl<T: Real> Parts<T> {
 }
 
 /// The parameters of a part, with the part's name in front.
-fn within<T: Real>(name: &str, part: &dyn Kernel<T>) -> Vec<Parameter<T>> {
+fn within<T: Real>(name: &str, part: &AnyKernel<T>) -> Vec<Parameter<T>> {
     let own = part.parameters().into_iter();
     own.map(|p| Parameter {
         name: format!("{name}.{}", p.name),

@@ -1,32 +1,38 @@
 //! The product of kernels.
 
 use super::Parts;
-use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent};
+use crate::{AnyKernel, Error};
 use bochner_numerics::Real;
 use bochner_numerics::scaling::bounded;
-use ndarray::{Array, Array1, Array2, ArrayRef, ArrayView2, Dimension};
+use ndarray::{Array, Array1, Array2, ArrayRef, ArrayView1, ArrayView2, Dimension};
+use serde::{Deserialize, Serialize};
 
 /// The product of kernels, $k = \prod_i k_i$: two points are alike if all parts find them so.
 ///
-/// The parameters of part `i` are called `i.name`.
+/// The operator `*` makes one. The parameters of part `i` are called `i.name`.
 ///
 /// # Example
 ///
 /// Seasons that change slowly:
 ///
 /// ```
-/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, Product, RbfConfig};
+/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, RbfConfig};
 /// use bochner_kernels::ndarray::array;
 ///
 /// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
 /// let drift = RbfConfig { lengthscale: Lengthscale::Shared(24.0) }.build()?;
-/// let kernel = Product::of(vec![Box::new(season), Box::new(drift)])?;
+/// let kernel = season * drift;
 /// let k = kernel.value(array![0.0].view(), array![24.0].view())?;
 /// assert!((k - (-0.5_f64).exp()).abs() < 1e-12);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct Product<T: Real> {
     parts: Parts<T>,
 }
@@ -36,9 +42,14 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     /// [`Error::Argument`] if there is none.
-    pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
+    pub fn new(parts: Vec<AnyKernel<T>>) -> Result<Self, Error> {
         let parts = Parts::new(parts)?;
         Ok(Self { parts })
+    }
+
+    /// The kernels that are multiplied.
+    pub fn parts(&self) -> &[AnyKernel<T>] {
+        &self.parts.0
     }
 
     /// For each part the product of the others' Gram matrices.
@@ -89,6 +100,17 @@ impl<T: Real> Kernel<T> for Product<T> {
         Ok(diagonal)
     }
 
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        let diagonals = self.parts.0.iter().map(|part| part.diagonal(x));
+        let diagonals = diagonals.collect::<Result<Vec<_>, _>>()?;
+        let mut gradient = Vec::new();
+        for (part, mut others) in self.parts.0.iter().zip(products_of_others(&diagonals)) {
+            multiply(&mut others, &cotangent);
+            gradient.extend(part.diagonal_vjp(x, others.view())?);
+        }
+        Ok(gradient)
+    }
+
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
         self.parts.check_positive_semi_definite(width)
     }
@@ -103,14 +125,14 @@ impl<T: Real> Kernel<T> for Product<T> {
 }
 
 /// For each factor the product of all others, without dividing: a factor may be zero.
-fn products_of_others<T: Real>(factors: &[Array2<T>]) -> Vec<Array2<T>> {
-    let mut before = Array2::ones(factors[0].raw_dim());
+fn products_of_others<T: Real, D: Dimension>(factors: &[Array<T, D>]) -> Vec<Array<T, D>> {
+    let mut before = Array::ones(factors[0].raw_dim());
     let mut products = Vec::with_capacity(factors.len());
     for factor in factors {
         products.push(before.clone());
         multiply(&mut before, factor);
     }
-    let mut after = Array2::ones(factors[0].raw_dim());
+    let mut after = Array::ones(factors[0].raw_dim());
     for (product, factor) in products.iter_mut().zip(factors).rev() {
         multiply(product, &after);
         multiply(&mut after, factor);
@@ -137,7 +159,7 @@ mod tests {
     #[test]
     fn it_is_the_product() {
         let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
-        let product = Product::of(parts()).unwrap().gram(x.view(), y.view());
+        let product = Product::new(parts()).unwrap().gram(x.view(), y.view());
         let each = parts().into_iter();
         let want = each.fold(Array2::<f64>::ones((4, 5)), |product, part| {
             product * part.gram(x.view(), y.view()).unwrap()
@@ -147,18 +169,18 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let mut kernel = Product::of(parts()).unwrap();
+        let mut kernel = Product::new(parts()).unwrap();
         gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
         values_are_replaced_or_refused(&mut kernel);
     }
 
     #[test]
     fn a_factor_that_is_zero_still_has_a_gradient() {
-        let linear = |l| -> Box<dyn Kernel<f64>> {
+        let linear = |l| -> AnyKernel<f64> {
             let lengthscale = Lengthscale::Shared(l);
-            Box::new(LinearConfig { lengthscale }.build().unwrap())
+            LinearConfig { lengthscale }.build().unwrap().into()
         };
-        let kernel = Product::of(vec![linear(1.0), linear(0.5)]).unwrap();
+        let kernel = Product::new(vec![linear(1.0), linear(0.5)]).unwrap();
         let (x, y, one) = (array![[1.0, 1.0]], array![[1.0, -1.0]], array![[1.0]]);
         let vjp = kernel.gram_vjp(x.view(), y.view(), one.view()).unwrap();
         // The two factors are zero, and so is the gradient of their product.

@@ -1,12 +1,14 @@
 //! A multiple of a kernel.
 
 use super::within;
-use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
+use crate::written::written_as_config;
+use crate::{AnyKernel, Error};
 use bochner_numerics::Real;
 use bochner_numerics::argument;
 use bochner_numerics::scaling::bounded;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// A multiple of a kernel, $k = v k_0$.
 ///
@@ -18,25 +20,37 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// use bochner_kernels::ndarray::array;
 ///
 /// let base = RbfConfig { lengthscale: Lengthscale::Shared(1.0) }.build()?;
-/// let kernel = ScaleConfig { variance: 3.0, base: Box::new(base) }.build()?;
+/// let kernel = ScaleConfig { variance: 3.0, base: base.into() }.build()?;
 /// let x = array![0.5];
 /// assert_eq!(kernel.value(x.view(), x.view())?, 3.0);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "ScaleConfig<T>", into = "ScaleConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct Scale<T: Real> {
     variance: T,
-    base: Box<dyn Kernel<T>>,
+    base: AnyKernel<T>,
 }
 
 /// The settings of a [`Scale`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct ScaleConfig<T: Real> {
     /// The factor; positive.
     pub variance: T,
     /// The kernel that is multiplied.
-    pub base: Box<dyn Kernel<T>>,
+    pub base: AnyKernel<T>,
 }
+
+written_as_config!(Scale, ScaleConfig, variance, base);
 
 impl<T: Real> ScaleConfig<T> {
     /// The kernel of these settings.
@@ -92,13 +106,23 @@ impl<T: Real> Kernel<T> for Scale<T> {
         Ok(self.base.diagonal(x)?.mapv_into(|k| self.variance * k))
     }
 
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        let base = self.base.diagonal(x)?;
+        let along_variance = base.iter().zip(&cotangent);
+        let along_variance = along_variance.map(|(&k, &g)| bounded(bounded(k) * g)).sum();
+        let scaled = cotangent.mapv(|g| bounded(self.variance * g));
+        let mut gradient = vec![along_variance];
+        gradient.extend(self.base.diagonal_vjp(x, scaled.view())?);
+        Ok(gradient)
+    }
+
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
         self.base.check_positive_semi_definite(width)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {
         let mut parameters = vec![Parameter::positive("variance", self.variance)];
-        parameters.extend(within("base", self.base.as_ref()));
+        parameters.extend(within("base", &self.base));
         parameters
     }
 
@@ -119,7 +143,7 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let base = Box::new(Sum::of(parts()).unwrap());
+        let base = Sum::new(parts()).unwrap().into();
         let variance = 1.7;
         let mut kernel = ScaleConfig { variance, base }.build().unwrap();
         gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));

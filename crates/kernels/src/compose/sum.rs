@@ -1,23 +1,25 @@
 //! The sum of kernels.
 
 use super::Parts;
-use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter};
+use crate::{AnyKernel, Error};
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayView2};
+use bochner_numerics::scaling::bounded;
+use ndarray::{Array, Array1, Array2, ArrayRef, ArrayView1, ArrayView2, Dimension};
+use serde::{Deserialize, Serialize};
 
 /// The sum of kernels, $k = \sum_i k_i$: two points are alike if one part finds them so.
 ///
-/// The parameters of part `i` are called `i.name`.
+/// The operator `+` makes one. The parameters of part `i` are called `i.name`.
 ///
 /// # Example
 /// ```
-/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, LinearConfig, Sum};
+/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, LinearConfig};
 /// use bochner_kernels::ndarray::array;
 ///
 /// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
 /// let trend = LinearConfig { lengthscale: Lengthscale::Shared(10.0) }.build()?;
-/// let kernel = Sum::of(vec![Box::new(season), Box::new(trend)])?;
+/// let kernel = season + trend;
 /// let k = kernel.value(array![12.0].view(), array![24.0].view())?;
 /// assert!((k - (1.0 + 2.88_f64)).abs() < 1e-12);
 ///
@@ -25,7 +27,12 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// assert_eq!(names, ["0.period", "0.lengthscale", "1.lengthscale"]);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct Sum<T: Real> {
     parts: Parts<T>,
 }
@@ -35,9 +42,14 @@ impl<T: Real> Sum<T> {
     ///
     /// # Errors
     /// [`Error::Argument`] if there is none.
-    pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
+    pub fn new(parts: Vec<AnyKernel<T>>) -> Result<Self, Error> {
         let parts = Parts::new(parts)?;
         Ok(Self { parts })
+    }
+
+    /// The kernels that are added.
+    pub fn parts(&self) -> &[AnyKernel<T>] {
+        &self.parts.0
     }
 }
 
@@ -45,7 +57,7 @@ impl<T: Real> Kernel<T> for Sum<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let mut sum = Array2::zeros((x.nrows(), y.nrows()));
         for part in &self.parts.0 {
-            sum += &part.gram(x, y)?;
+            add(&mut sum, &part.gram(x, y)?);
         }
         Ok(sum)
     }
@@ -67,9 +79,17 @@ impl<T: Real> Kernel<T> for Sum<T> {
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
         let mut diagonal = Array1::zeros(x.nrows());
         for part in &self.parts.0 {
-            diagonal += &part.diagonal(x)?;
+            add(&mut diagonal, &part.diagonal(x)?);
         }
         Ok(diagonal)
+    }
+
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        let mut gradient = Vec::new();
+        for part in &self.parts.0 {
+            gradient.extend(part.diagonal_vjp(x, cotangent)?);
+        }
+        Ok(gradient)
     }
 
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
@@ -85,6 +105,11 @@ impl<T: Real> Kernel<T> for Sum<T> {
     }
 }
 
+/// Adds each number. Infinities of both signs, which would add to NaN, count as the largest numbers.
+fn add<T: Real, D: Dimension>(sum: &mut Array<T, D>, part: &ArrayRef<T, D>) {
+    sum.zip_mut_with(part, |sum, &k| *sum = bounded(*sum) + bounded(k));
+}
+
 impl<T: Real> GramGradients<T> {
     pub(super) fn none_yet(along: Along, x: &ArrayView2<T>, y: &ArrayView2<T>) -> Self {
         Self {
@@ -96,8 +121,8 @@ impl<T: Real> GramGradients<T> {
 
     /// Adds what one more part says of the points, and puts its parameters last.
     pub(super) fn append(&mut self, part: Self) {
-        self.x += &part.x;
-        self.y += &part.y;
+        add(&mut self.x, &part.x);
+        add(&mut self.y, &part.y);
         self.parameters.extend(part.parameters);
     }
 }
@@ -111,7 +136,7 @@ mod tests {
     #[test]
     fn it_is_the_sum() {
         let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
-        let sum = Sum::of(parts()).unwrap().gram(x.view(), y.view()).unwrap();
+        let sum = Sum::new(parts()).unwrap().gram(x.view(), y.view()).unwrap();
         let each = parts().into_iter();
         let want = each.fold(Array2::<f64>::zeros((4, 5)), |sum, part| {
             sum + part.gram(x.view(), y.view()).unwrap()
@@ -121,13 +146,13 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let mut kernel = Sum::of(parts()).unwrap();
+        let mut kernel = Sum::new(parts()).unwrap();
         gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
         values_are_replaced_or_refused(&mut kernel);
     }
 
     #[test]
     fn there_is_no_empty_sum() {
-        assert_eq!(refused(Sum::<f64>::of(Vec::new())), "parts");
+        assert_eq!(refused(Sum::<f64>::new(Vec::new())), "parts");
     }
 }

@@ -27,7 +27,7 @@ use std::f64::consts::{LN_2, TAU};
 /// # Reference
 /// Wilson, Adams, *Gaussian Process Kernels for Pattern Discovery and Extrapolation*, ICML 2013.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MixtureDensity<T> {
+pub struct MixtureDensity<T: Real> {
     kernel: SpectralMixture<T>,
     /// The components' shares, in double precision and adding up to one.
     shares: Vec<f64>,

@@ -6,6 +6,7 @@ use crate::kernel::{
 };
 use crate::lengthscale::Lengthscale;
 use crate::matrix::{mat, product};
+use crate::written::written_as_config;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -35,8 +36,13 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(k, -0.5);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Linear<T> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "LinearConfig<T>", into = "LinearConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct Linear<T: Real> {
     lengthscale: Lengthscale<T>,
 }
 
@@ -51,6 +57,8 @@ pub struct LinearConfig<T> {
     /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
 }
+
+written_as_config!(Linear, LinearConfig, lengthscale);
 
 impl<T: Real> LinearConfig<T> {
     /// The kernel of these settings.

@@ -5,11 +5,11 @@
 //! kernels that are not smooth at zero take its root.
 
 use crate::Error;
-use crate::kernel::{Along, GramGradients, check_cotangent, common_width};
+use crate::kernel::{Along, GramGradients, Kernel, check_cotangent, common_width};
 use crate::lengthscale::Lengthscale;
-use bochner_numerics::Real;
 use bochner_numerics::scaling::bounded;
-use ndarray::{Array1, Array2, ArrayView2};
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// `profile` of $s = \sum_n (x_n - y_n)^2 / l_n^2$ for all pairs of rows.
 pub(super) fn gram<T: Real>(
@@ -22,6 +22,22 @@ pub(super) fn gram<T: Real>(
     let mut values = Vec::with_capacity(x.nrows() * y.nrows());
     for_each_pair(x, y, |x, y| {
         values.push(profile(squared_distance(x, y, &inverse)));
+    });
+    Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
+}
+
+/// `value` of $\sum_n |x_n - y_n|$ for all pairs of rows. It is zero for equal points alone, and NaN for points
+/// that are not finite.
+pub(super) fn gram_of_gaps<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    value: impl Fn(T) -> T,
+) -> Result<Array2<T>, Error> {
+    common_width(&x, &y)?;
+    let mut values = Vec::with_capacity(x.nrows() * y.nrows());
+    for_each_pair(x, y, |x, y| {
+        let gaps = x.iter().zip(y).map(|(&x, &y)| (x - y).abs());
+        values.push(value(gaps.fold(T::zero(), |sum, gap| sum + gap)));
     });
     Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
 }
@@ -81,6 +97,16 @@ pub(super) fn unit_diagonal<T: Real>(
     Ok(diagonal(x, T::one()))
 }
 
+/// The gradient of a diagonal that does not depend on the parameters.
+pub(super) fn constant_diagonal_vjp<T: Real>(
+    kernel: &impl Kernel<T>,
+    x: ArrayView2<T>,
+    cotangent: ArrayView1<T>,
+) -> Result<Vec<T>, Error> {
+    argument::shape("cotangent", &[x.nrows()], cotangent.shape())?;
+    Ok(vec![T::zero(); kernel.parameters().len()])
+}
+
 /// The diagonal of a kernel that is `variance` at equal points; NaN for a point that is not finite.
 pub(super) fn diagonal<T: Real>(x: ArrayView2<T>, variance: T) -> Array1<T> {
     let finite = |x: &T| x.is_finite();
@@ -125,7 +151,7 @@ fn squared_distance<T: Real>(x: &[T], y: &[T], inverse: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kernel, MaternConfig, RbfConfig, Smoothness};
+    use crate::{MaternConfig, RbfConfig, Smoothness};
     use ndarray::array;
 
     /// The reciprocal of a lengthscale overflows in one case, a distance in the other.

@@ -4,10 +4,11 @@ use super::distance;
 use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent, check_values};
 use crate::lengthscale::Lengthscale;
+use crate::written::written_as_config;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
 use bochner_numerics::scaling::bounded;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// The exponentiated sine kernel, which repeats itself with the distance.
@@ -40,8 +41,13 @@ use serde::{Deserialize, Serialize};
 /// assert!((k - 1.0_f64).abs() < 1e-12);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expsin<T> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ExpsinConfig<T>", into = "ExpsinConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct Expsin<T: Real> {
     period: T,
     lengthscale: T,
 }
@@ -57,6 +63,8 @@ pub struct ExpsinConfig<T> {
 }
 
 bochner_numerics::checked_when_read!(ExpsinConfig<T: Real>);
+
+written_as_config!(Expsin, ExpsinConfig, period, lengthscale);
 
 impl<T: Real> ExpsinConfig<T> {
     /// The kernel of these settings.
@@ -184,6 +192,10 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         Err(Error::Indefinite { kernel, width })
     }
 
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        distance::constant_diagonal_vjp(self, x, cotangent)
+    }
+
     fn parameters(&self) -> Vec<Parameter<T>> {
         vec![
             Parameter::positive("period", self.period),
@@ -207,7 +219,7 @@ fn plain<T: Real>() -> Lengthscale<T> {
 mod tests {
     use super::*;
     use crate::testing::{gradients_agree, values_are_replaced_or_refused};
-    use crate::{ColumnsConfig, Product, ScaleConfig, Sum};
+    use crate::{AnyKernel, ColumnsConfig, Product, ScaleConfig, Sum};
     use bochner_numerics::check::random;
     use ndarray::array;
 
@@ -297,7 +309,7 @@ mod tests {
                     width: 2,
                 })
         };
-        let base = || -> Box<dyn Kernel<f64>> { Box::new(kernel.clone()) };
+        let base = || AnyKernel::from(kernel.clone());
         let scaled = ScaleConfig {
             variance: 2.0,
             base: base(),
@@ -307,8 +319,8 @@ mod tests {
         for kernel in [
             &kernel as &dyn Kernel<_>,
             &scaled,
-            &Sum::of(vec![base()]).unwrap(),
-            &Product::of(vec![base()]).unwrap(),
+            &Sum::new(vec![base()]).unwrap(),
+            &Product::new(vec![base()]).unwrap(),
         ] {
             assert!(refused(kernel, 2) && !refused(kernel, 1));
         }

@@ -4,8 +4,9 @@ use super::distance;
 use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
+use crate::written::written_as_config;
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// A Matérn kernel.
@@ -33,8 +34,13 @@ use serde::{Deserialize, Serialize};
 /// assert!((k - (-2.5_f64).exp()).abs() < 1e-15);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matern<T> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "MaternConfig<T>", into = "MaternConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct Matern<T: Real> {
     smoothness: Smoothness,
     lengthscale: Lengthscale<T>,
 }
@@ -116,6 +122,8 @@ fn damped<T: Real>(polynomial: T, decay: T) -> T {
     }
 }
 
+written_as_config!(Matern, MaternConfig, smoothness, lengthscale);
+
 impl<T: Real> MaternConfig<T> {
     /// The kernel of these settings.
     ///
@@ -161,6 +169,10 @@ impl<T: Real> Kernel<T> for Matern<T> {
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
         distance::unit_diagonal(x, &self.lengthscale)
+    }
+
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        distance::constant_diagonal_vjp(self, x, cotangent)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

@@ -4,8 +4,9 @@ use super::distance;
 use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
+use crate::written::written_as_config;
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// The radial basis function kernel.
@@ -31,8 +32,13 @@ use serde::{Deserialize, Serialize};
 /// assert!((k - (-25.0_f64 / 8.0).exp()).abs() < 1e-15);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rbf<T> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RbfConfig<T>", into = "RbfConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct Rbf<T: Real> {
     lengthscale: Lengthscale<T>,
 }
 
@@ -47,6 +53,8 @@ pub struct RbfConfig<T> {
     /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
 }
+
+written_as_config!(Rbf, RbfConfig, lengthscale);
 
 impl<T: Real> RbfConfig<T> {
     /// The kernel of these settings.
@@ -86,6 +94,10 @@ impl<T: Real> Kernel<T> for Rbf<T> {
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
         distance::unit_diagonal(x, &self.lengthscale)
+    }
+
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        distance::constant_diagonal_vjp(self, x, cotangent)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

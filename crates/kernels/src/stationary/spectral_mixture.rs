@@ -49,10 +49,32 @@ use serde::{Deserialize, Serialize};
 /// assert!(at(0.125)? < at(0.25)?);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpectralMixture<T> {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    try_from = "SpectralMixtureConfig<T>",
+    into = "SpectralMixtureConfig<T>"
+)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct SpectralMixture<T: Real> {
     /// The arrays are in row-major order.
     settings: SpectralMixtureConfig<T>,
+}
+
+impl<T: Real> From<SpectralMixture<T>> for SpectralMixtureConfig<T> {
+    fn from(kernel: SpectralMixture<T>) -> Self {
+        kernel.settings
+    }
+}
+
+impl<T: Real> TryFrom<SpectralMixtureConfig<T>> for SpectralMixture<T> {
+    type Error = Error;
+
+    fn try_from(config: SpectralMixtureConfig<T>) -> Result<Self, Error> {
+        config.build()
+    }
 }
 
 /// The settings of a [`SpectralMixture`].
@@ -204,13 +226,19 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
         Ok(distance::diagonal(x, weights.copied().sum()))
     }
 
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        let mut gradient = distance::constant_diagonal_vjp(self, x, cotangent)?;
+        gradient[..self.settings.weights.len()].fill(bounded(cotangent.sum()));
+        Ok(gradient)
+    }
+
     /// The weights, then the means row by row, then the variances row by row.
     fn parameters(&self) -> Vec<Parameter<T>> {
         let settings = &self.settings;
         let weights = settings.weights.indexed_iter();
         let weights = weights.map(|(q, &w)| Parameter::positive(format!("weights[{q}]"), w));
         let means = settings.means.indexed_iter();
-        let means = means.map(|((q, n), &m)| Parameter::finite(format!("means[{q},{n}]"), m));
+        let means = means.map(|((q, n), &m)| Parameter::frequency(format!("means[{q},{n}]"), m, n));
         let variances = settings.variances.indexed_iter();
         let variances =
             variances.map(|((q, n), &v)| Parameter::positive(format!("variances[{q},{n}]"), v));

@@ -1,18 +1,18 @@
 //! A kernel does not depend on the layout, the precision and the number of its inputs.
 
-use crate::kernels::{Boxed, with_compositions};
-use bochner_kernels::{ExpsinConfig, GramGradients, Product};
+use crate::kernels::with_compositions;
+use bochner_kernels::{AnyKernel, ExpsinConfig, GramGradients, Kernel};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array2, array, s};
 
-fn all<T: Real>() -> Vec<Boxed<T>> {
+fn all<T: Real>() -> Vec<AnyKernel<T>> {
     let mut all = with_compositions(0.8, 1.3);
     let expsin = ExpsinConfig {
         period: T::of(1.7),
         lengthscale: T::of(0.9),
     };
-    all.push(Box::new(expsin.build().unwrap()));
+    all.push(expsin.build().unwrap().into());
     all
 }
 
@@ -141,12 +141,11 @@ fn no_nan_comes_out_of_finite_points() {
     fn holds<T: Real>(large: [f64; 2]) {
         let numbers = [0.0, 1.0, -large[0], large[1]].map(T::of);
         let points = Array2::from_shape_fn((16, 2), |(i, n)| numbers[[i / 4, i % 4][n]]);
-        let kernels: Vec<Boxed<T>> = all();
-        let mut products: Vec<Boxed<T>> = all();
+        let kernels: Vec<AnyKernel<T>> = all();
+        let mut products: Vec<AnyKernel<T>> = all();
         for (i, a) in kernels.iter().enumerate() {
             for b in &kernels[..i] {
-                let both = vec![a.clone_box(), b.clone_box()];
-                products.push(Box::new(Product::of(both).unwrap()));
+                products.push(a.clone() * b.clone());
             }
         }
         let rows = (0..16).map(|i| points.slice(s![i..=i, ..]));

@@ -1,5 +1,6 @@
 //! The properties of kernels, densities and random features.
 
+mod agrees_with_scikit_learn;
 mod common;
 mod densities_belong_to_their_kernels;
 mod equal_points_are_stationary;

@@ -1,8 +1,9 @@
 //! Settings that are written and read again are the same, and what cannot be read is refused.
 
 use bochner_kernels::{
-    Cosine, ExpsinConfig, Lengthscale, LinearConfig, MaternConfig, RandomFeatureMap, RbfConfig,
-    Smoothness, SpectralMixtureConfig, UniformBoundConfig,
+    AnyKernel, ConstantConfig, Cosine, ExpsinConfig, Lengthscale, LinearConfig, MaternConfig,
+    PolynomialConfig, RandomFeatureMap, RationalQuadraticConfig, RbfConfig, Smoothness,
+    SpectralMixtureConfig, UniformBoundConfig, WhiteConfig,
 };
 use ndarray::array;
 use serde::Serialize;
@@ -46,6 +47,17 @@ fn settings_survive() {
         lengthscale: 0.7,
     });
     survives(mixture());
+    survives(RationalQuadraticConfig {
+        lengthscale: lengthscale.clone(),
+        alpha: 0.7,
+    });
+    survives(PolynomialConfig {
+        lengthscale,
+        offset: 0.3,
+        degree: 2,
+    });
+    survives(ConstantConfig { variance: 0.1 });
+    survives(WhiteConfig { variance: 0.1 });
     survives(UniformBoundConfig {
         width: 3,
         diameter: 2.0,
@@ -92,6 +104,22 @@ fn settings_that_cannot_stand_are_refused_when_read() {
     refused::<ExpsinConfig<f64>>(still, "`period` is 0");
     let uneven = r#"{"weights": [1], "means": [[1, 2]], "variances": [[1]], "cosine": "joint"}"#;
     refused::<SpectralMixtureConfig<f64>>(uneven, "`variances` has shape [1, 1]");
+    let (alpha, offset) = (
+        r#"{"lengthscale": 1.0, "alpha": 0.0}"#,
+        r#"{"lengthscale": 1.0, "offset": 0.0, "degree": 1}"#,
+    );
+    refused::<RationalQuadraticConfig<f64>>(alpha, "`alpha` is 0");
+    refused::<PolynomialConfig<f64>>(offset, "`offset` is 0");
+    refused::<ConstantConfig<f64>>(r#"{"variance": -1.0}"#, "`variance` is -1");
+    refused::<WhiteConfig<f64>>(r#"{"variance": 0.0}"#, "`variance` is 0");
+    refused::<AnyKernel<f64>>(r#"{"sum": []}"#, "`parts` has shape [0]");
+    let nested = r#"{"scale": {"variance": -2.0, "base": {"white": {"variance": 1.0}}}}"#;
+    refused::<AnyKernel<f64>>(nested, "`variance` is -2");
+    let newer = r#"{"product": [{"white": {"variance": 1.0}}, {"wavelet": {"order": 2}}]}"#;
+    refused::<AnyKernel<f64>>(
+        newer,
+        "unknown variant `wavelet`, expected one of `rbf`, `matern`",
+    );
     let nowhere = r#"{"width": 0, "diameter": 1.0, "spread": 1.0}"#;
     refused::<UniformBoundConfig>(nowhere, "`width` is 0");
     refused::<RandomFeatureMap>(r#"{"relu": {"epsilon": 0.0}}"#, "`epsilon` is 0");

@@ -4,10 +4,9 @@ use super::rows::Task;
 use super::{Evaluation, Facts, Findings, Step};
 use crate::store::read_json;
 use crate::{Error, Trial};
-use bochner_gp::{
-    Ascent, EvidenceGradient, FitConfig, GaussianProcess, rbf_process, spectral_mixture_process,
-};
-use bochner_numerics::Seed;
+use bochner_gp::{EvidenceGradient, GaussianProcess, rbf_process, spectral_mixture_process};
+use bochner_numerics::{Seed, argument};
+use bochner_ops::{AdamConfig, AdamRule, Moments};
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -56,23 +55,25 @@ pub(crate) fn start<'a>(
     settings: ProcessSettings,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
     let rows = Rows::of(&task);
-    let config = FitConfig {
+    let adam = AdamConfig {
         learning_rate: settings.learning_rate,
-        ..FitConfig::default()
+        ..AdamConfig::default()
     };
     let begin = || {
         let process = process(&settings, &rows.train, Seed::new(task.unit.seed))?;
-        let ascent = Ascent::new(&process, &config)?;
         let standing = Standing::of(&process, &rows)?;
-        Ok((process, ascent, standing))
+        Ok((process, standing))
     };
     let begun: Result<_, bochner_gp::Error> = begin();
-    let (process, ascent, standing) = begun.map_err(|error| task.failed(&error))?;
+    let (process, standing) = begun.map_err(|error| task.failed(&error))?;
+    let coordinates = process.coordinates();
     Ok(Box::new(Process {
         task,
         rows,
         process,
-        ascent,
+        adam,
+        moments: Moments::zeros(coordinates.len()),
+        coordinates,
         standing,
         epochs: 0,
     }))
@@ -155,7 +156,11 @@ struct Process<'a> {
     task: Task<'a>,
     rows: Rows,
     process: GaussianProcess,
-    ascent: Ascent,
+    adam: AdamConfig,
+    /// The coordinates of the process. They are kept because the logarithm of an exponential is not the same to the
+    /// last bit.
+    coordinates: Vec<f64>,
+    moments: Moments<f64>,
     standing: Standing,
     epochs: usize,
 }
@@ -166,13 +171,20 @@ struct Saved {
     unit: String,
     epochs: usize,
     parameters: Vec<f64>,
-    ascent: Ascent,
+    coordinates: Vec<f64>,
+    /// The first and the second moments of Adam.
+    moments: [Vec<f64>; 2],
 }
 
 impl Process<'_> {
     fn step(&mut self) -> Result<(), bochner_gp::Error> {
-        self.ascent
-            .step(&mut self.process, &self.standing.gradient)?;
+        let gradient = &self.standing.gradient;
+        let observations = gradient.evidence.observations as f64;
+        let descent = gradient.coordinates.iter().map(|g| -g / observations);
+        let descent: Vec<f64> = descent.collect();
+        let rule = AdamRule::new(&self.adam, self.adam.learning_rate, self.epochs as u64 + 1);
+        rule.step(&mut self.coordinates, &mut self.moments, &descent);
+        self.process.set_coordinates(&self.coordinates)?;
         self.standing = Standing::of(&self.process, &self.rows)?;
         self.epochs += 1;
         Ok(())
@@ -181,7 +193,13 @@ impl Process<'_> {
     fn go_on(&mut self, saved: Saved) -> Result<(), bochner_gp::Error> {
         self.process.set_parameters(&saved.parameters)?;
         self.standing = Standing::of(&self.process, &self.rows)?;
-        (self.ascent, self.epochs) = (saved.ascent, saved.epochs);
+        let [first, second] = saved.moments;
+        let count = self.coordinates.len();
+        for state in [&saved.coordinates, &first, &second] {
+            argument::shape("the state of Adam", &[count], &[state.len()])?;
+        }
+        self.moments = Moments { first, second };
+        (self.coordinates, self.epochs) = (saved.coordinates, saved.epochs);
         Ok(())
     }
 }
@@ -212,7 +230,8 @@ impl Trial for Process<'_> {
             unit: self.task.unit.id(),
             epochs: self.epochs,
             parameters: parameters.map(|p| p.value).collect(),
-            ascent: self.ascent.clone(),
+            coordinates: self.coordinates.clone(),
+            moments: [self.moments.first.clone(), self.moments.second.clone()],
         };
         let saved = serde_json::to_vec(&saved).expect("plain numbers");
         std::fs::write(path, saved).map_err(Error::io("write", path))
@@ -253,7 +272,6 @@ mod tests {
     };
     use bochner_report::Scale;
     use bochner_report::Unit;
-    use std::ops::ControlFlow;
 
     fn passenger() -> RegressionData {
         let store = DataStore::new(Policy::Offline);
@@ -294,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_a_fit_that_is_watched() {
+    fn errors_are_those_of_steps_by_hand() {
         let data = passenger();
         let unit = unit("GP (RBF)");
         let split = &data.splits[unit.split];
@@ -308,26 +326,31 @@ mod tests {
         };
         let (x, y) = (column(&split.train), target(&split.train));
         let mut seen = Vec::new();
-        let config = FitConfig {
-            steps: 4,
-            ..FitConfig::default()
-        };
         let mut process = rbf_process(x.view(), y.view()).unwrap();
-        let fit = process.fit_observed(x.view(), y.view(), &config, |now, step| {
-            let posterior = now.condition(x.view(), y.view()).unwrap();
+        let mut coordinates = process.coordinates();
+        let mut moments = Moments::zeros(coordinates.len());
+        let adam = AdamConfig {
+            learning_rate: 0.01,
+            ..AdamConfig::default()
+        };
+        for taken in 1..=5 {
+            let posterior = process.condition(x.view(), y.view()).unwrap();
             let error = |rows: &[usize]| {
                 let predicted = posterior.predict(column(rows).view()).unwrap().mean;
                 let square = (predicted - target(rows)).mapv(|e| e * e);
                 square.mean().unwrap()
             };
-            let each = step.evidence.log_likelihood / y.len() as f64;
+            let gradient = posterior.evidence_gradient().unwrap();
+            let each = gradient.evidence.log_likelihood / y.len() as f64;
             seen.push((
                 each,
                 [&split.train, &split.validation, &split.test].map(|r| error(r)),
             ));
-            ControlFlow::Continue(())
-        });
-        fit.unwrap();
+            let descent = gradient.coordinates.iter().map(|g| -g / y.len() as f64);
+            let descent: Vec<f64> = descent.collect();
+            AdamRule::new(&adam, 0.01, taken).step(&mut coordinates, &mut moments, &descent);
+            process.set_coordinates(&coordinates).unwrap();
+        }
 
         let mut trial = begin(&unit, &data);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");

@@ -2,7 +2,6 @@
 //! here because this crate depends on all of them.
 
 use bochner_attention::layer::BipolarLayerConfig;
-use bochner_gp::FitConfig;
 use bochner_graph::{GraphAttentionConfig, GraphConvolutionConfig};
 use bochner_models::decoder::DecoderLayerConfig;
 use bochner_models::node_classifier::Sampling;
@@ -33,7 +32,6 @@ fn both<S: DeserializeOwned + PartialEq + Debug>(text: &str) {
 #[test]
 fn of_every_type() {
     both::<BipolarLayerConfig>(r#"{"last-neuron": {"decay": 0.25}}"#);
-    both::<FitConfig>(r#"{"learning-rate": 0.5}"#);
     both::<GraphAttentionConfig>(
         r#"{"inputs": 3, "heads": 2, "width": 4, "kind": "classic", "source-inputs": 5, "edge-inputs": 2,
             "input-dropout": 0.1, "value-dropout": 0.2, "coefficient-dropout": 0.3}"#,

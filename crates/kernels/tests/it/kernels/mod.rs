@@ -1,26 +1,25 @@
 //! One of each kernel, for inputs of two dimensions.
 
 use bochner_kernels::{
-    Cosine, Kernel, Lengthscale, LinearConfig, MaternConfig, Product, RbfConfig, ScaleConfig,
-    Smoothness, SpectralMixtureConfig, Stationary, Sum,
+    AnyKernel, ConstantConfig, Cosine, Lengthscale, LinearConfig, MaternConfig, PolynomialConfig,
+    Product, RationalQuadraticConfig, RbfConfig, ScaleConfig, Smoothness, SpectralMixtureConfig,
+    Stationary, Sum, WhiteConfig,
 };
 use bochner_numerics::Real;
 use ndarray::{Array2, array};
 
-pub(crate) type Boxed<T> = Box<dyn Kernel<T>>;
-
 /// Every kernel that is positive semi-definite in the plane, with these lengthscales.
-pub(crate) fn kernels<T: Real>(first: f64, second: f64) -> Vec<Boxed<T>> {
+pub(crate) fn kernels<T: Real>(first: f64, second: f64) -> Vec<AnyKernel<T>> {
     let of = T::of;
     let lengthscale = Lengthscale::PerDimension(vec![of(first), of(second)]);
-    let mut kernels: Vec<Boxed<T>> = Vec::new();
+    let mut kernels: Vec<AnyKernel<T>> = Vec::new();
     for smoothness in Smoothness::ALL {
         let lengthscale = lengthscale.clone();
         let config = MaternConfig {
             smoothness,
             lengthscale,
         };
-        kernels.push(Box::new(config.build().unwrap()));
+        kernels.push(config.build().unwrap().into());
     }
     for cosine in [Cosine::Joint, Cosine::Product] {
         let config = SpectralMixtureConfig {
@@ -29,26 +28,42 @@ pub(crate) fn kernels<T: Real>(first: f64, second: f64) -> Vec<Boxed<T>> {
             variances: array![[0.1, second], [0.5, 0.1]].mapv(of),
             cosine,
         };
-        kernels.push(Box::new(config.build().unwrap()));
+        kernels.push(config.build().unwrap().into());
     }
     let linear = LinearConfig {
         lengthscale: lengthscale.clone(),
     };
-    kernels.push(Box::new(linear.build().unwrap()));
-    kernels.push(Box::new(RbfConfig { lengthscale }.build().unwrap()));
+    let rational = RationalQuadraticConfig {
+        lengthscale: lengthscale.clone(),
+        alpha: of(second),
+    };
+    let polynomial = PolynomialConfig {
+        lengthscale: lengthscale.clone(),
+        offset: of(first),
+        degree: 2,
+    };
+    let variance = of(second);
+    kernels.extend([
+        linear.build().unwrap().into(),
+        RbfConfig { lengthscale }.build().unwrap().into(),
+        rational.build().unwrap().into(),
+        polynomial.build().unwrap().into(),
+        ConstantConfig { variance }.build().unwrap().into(),
+        WhiteConfig { variance }.build().unwrap().into(),
+    ]);
     kernels
 }
 
 /// Each of them, their sum, and three times their product.
-pub(crate) fn with_compositions<T: Real>(first: f64, second: f64) -> Vec<Boxed<T>> {
+pub(crate) fn with_compositions<T: Real>(first: f64, second: f64) -> Vec<AnyKernel<T>> {
     let mut all = kernels(first, second);
-    all.push(Box::new(Sum::of(kernels(first, second)).unwrap()));
-    let base = Box::new(Product::of(kernels(first, second)).unwrap());
+    all.push(Sum::new(kernels(first, second)).unwrap().into());
+    let base = Product::new(kernels(first, second)).unwrap().into();
     let scaled = ScaleConfig {
         variance: T::of(3.0),
         base,
     };
-    all.push(Box::new(scaled.build().unwrap()));
+    all.push(scaled.build().unwrap().into());
     all
 }
 

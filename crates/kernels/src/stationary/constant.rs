@@ -1,0 +1,133 @@
+//! The constant kernel.
+
+use super::distance;
+use crate::Error;
+use crate::kernel::{
+    Along, GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+};
+use crate::written::written_as_config;
+use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::scaling::bounded;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// The constant kernel, $k(x, y) = v$.
+///
+/// *where* $v > 0$ is the `variance`. It is the covariance of a function that is the same everywhere: added to
+/// another kernel it is the variance of an unknown mean.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{ConstantConfig, Kernel, Lengthscale, RbfConfig};
+/// use bochner_kernels::ndarray::array;
+///
+/// let rbf = RbfConfig { lengthscale: Lengthscale::Shared(1.0) }.build()?;
+/// let kernel = rbf + ConstantConfig { variance: 4.0 }.build()?;
+/// assert_eq!(kernel.value(array![1.0].view(), array![1.0].view())?, 5.0);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ConstantConfig<T>", into = "ConstantConfig<T>")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct Constant<T: Real> {
+    variance: T,
+}
+
+/// The settings of a [`Constant`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct ConstantConfig<T> {
+    /// The variance, positive.
+    pub variance: T,
+}
+
+bochner_numerics::checked_when_read!(ConstantConfig<T: Real>);
+written_as_config!(Constant, ConstantConfig, variance);
+
+impl<T: Real> ConstantConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the variance is finite and positive.
+    pub fn build(self) -> Result<Constant<T>, Error> {
+        self.validate()?;
+        let variance = self.variance;
+        Ok(Constant { variance })
+    }
+
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::positive("variance", self.variance)
+    }
+}
+
+impl<T: Real> Kernel<T> for Constant<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        distance::gram_of_gaps(x, y, |gap| if gap.is_nan() { gap } else { self.variance })
+    }
+
+    fn gram_vjp_along(
+        &self,
+        along: Along,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        check_cotangent(&x, &y, &cotangent)?;
+        let terms = self.gram(x, y)?;
+        let terms = terms.iter().zip(&cotangent);
+        let sum: T = terms.map(|(&k, &g)| bounded(k / self.variance * g)).sum();
+        let [x, y] = [&x, &y].map(|points| along.zeros(points));
+        let parameters = vec![sum];
+        Ok(GramGradients { x, y, parameters })
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        common_width(&x, &x)?;
+        Ok(distance::diagonal(x, self.variance))
+    }
+
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        argument::shape("cotangent", &[x.nrows()], cotangent.shape())?;
+        Ok(vec![bounded(cotangent.sum())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        vec![Parameter::positive("variance", self.variance)]
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        self.variance = values[0];
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
+
+    #[test]
+    fn it_is_the_same_everywhere() {
+        let kernel = ConstantConfig { variance: 1.7 }.build().unwrap();
+        let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
+        let want = Array2::from_elem((4, 5), 1.7);
+        assert_eq!(kernel.gram(x.view(), y.view()).unwrap(), want);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let mut kernel = ConstantConfig { variance: 1.7 }.build().unwrap();
+        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
+        values_are_replaced_or_refused(&mut kernel);
+        assert_eq!(
+            refused(ConstantConfig { variance: 0.0 }.build()),
+            "variance"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! The rational quadratic kernel: radial basis functions of many lengthscales.
+
+use super::distance;
+use crate::Error;
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
+use crate::lengthscale::Lengthscale;
+use crate::written::written_as_config;
+use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::scaling::bounded;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// The rational quadratic kernel.
+///
+/// $$k(x, y) = \Bigl(1 + \frac{s}{2 \alpha}\Bigr)^{-\alpha}, \qquad s = \sum_n \frac{(x_n - y_n)^2}{l_n^2}$$
+///
+/// *where* $l_n > 0$ is the [`Lengthscale`] and $\alpha > 0$ the `alpha`. It is a mixture of radial basis
+/// functions whose inverse squared lengthscales have a gamma distribution of shape $\alpha$, and tends to
+/// the radial basis function as $\alpha$ grows.
+///
+/// # Numerics
+/// The power is taken as $\exp(-\alpha \operatorname{log1p}(s / 2 \alpha))$, which keeps its digits where
+/// $\alpha$ is large.
+///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, equation 4.19.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Kernel, Lengthscale, RationalQuadraticConfig};
+/// use bochner_kernels::ndarray::array;
+///
+/// let lengthscale = Lengthscale::Shared(2.0);
+/// let kernel = RationalQuadraticConfig { lengthscale, alpha: 0.5 }.build()?;
+/// let k = kernel.value(array![0.0, 3.0].view(), array![4.0, 0.0].view())?;
+/// assert!((k - 7.25_f64.powf(-0.5)).abs() < 1e-15);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    try_from = "RationalQuadraticConfig<T>",
+    into = "RationalQuadraticConfig<T>"
+)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct RationalQuadratic<T: Real> {
+    lengthscale: Lengthscale<T>,
+    alpha: T,
+}
+
+/// The settings of a [`RationalQuadratic`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
+pub struct RationalQuadraticConfig<T> {
+    /// The lengthscales, positive.
+    pub lengthscale: Lengthscale<T>,
+    /// The weight of short lengthscales against long ones, positive. Small values mix more of them.
+    pub alpha: T,
+}
+
+bochner_numerics::checked_when_read!(RationalQuadraticConfig<T: Real>);
+written_as_config!(
+    RationalQuadratic,
+    RationalQuadraticConfig,
+    lengthscale,
+    alpha
+);
+
+impl<T: Real> RationalQuadraticConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless `alpha` and every lengthscale are finite and positive, or if there is no
+    /// lengthscale.
+    pub fn build(self) -> Result<RationalQuadratic<T>, Error> {
+        self.validate()?;
+        let Self { lengthscale, alpha } = self;
+        Ok(RationalQuadratic { lengthscale, alpha })
+    }
+
+    fn validate(&self) -> Result<(), ArgumentError> {
+        self.lengthscale.check()?;
+        argument::positive("alpha", self.alpha)
+    }
+}
+
+impl<T: Real> RationalQuadratic<T> {
+    /// The kernel at the squared distance `s`.
+    fn profile(&self, s: T) -> T {
+        (-self.alpha * self.excess(s).ln_1p()).exp()
+    }
+
+    /// $s / 2 \alpha$.
+    fn excess(&self, s: T) -> T {
+        s / (T::of(2.0) * self.alpha)
+    }
+
+    /// The derivative along the squared distance.
+    fn slope(&self, s: T) -> T {
+        -T::of(0.5) * self.profile(s) / (T::one() + self.excess(s))
+    }
+
+    /// The derivative along `alpha`.
+    fn along_alpha(&self, s: T) -> T {
+        let (k, u) = (self.profile(s), self.excess(s));
+        if k == T::zero() {
+            return k;
+        }
+        // The two terms cancel where u is small.
+        let series = -u * u * (T::of(0.5) - u * (T::of(2.0 / 3.0) - u * T::of(0.75)));
+        let difference = if u < T::of(1e-3) {
+            series
+        } else {
+            u / (T::one() + u) - u.ln_1p()
+        };
+        k * difference
+    }
+}
+
+impl<T: Real> Kernel<T> for RationalQuadratic<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        distance::gram(x, y, &self.lengthscale, |s| self.profile(s))
+    }
+
+    fn gram_vjp_along(
+        &self,
+        along: Along,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let slope = |s| self.slope(s);
+        let mut gradients = distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, slope)?;
+        let along_alpha = distance::gram(x, y, &self.lengthscale, |s| self.along_alpha(s))?;
+        let terms = along_alpha.iter().zip(&cotangent);
+        let sum = terms.map(|(&along, &g)| bounded(along * g)).sum();
+        gradients.parameters.push(sum);
+        Ok(gradients)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        distance::unit_diagonal(x, &self.lengthscale)
+    }
+
+    fn diagonal_vjp(&self, x: ArrayView2<T>, cotangent: ArrayView1<T>) -> Result<Vec<T>, Error> {
+        distance::constant_diagonal_vjp(self, x, cotangent)
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        let mut parameters = self.lengthscale.parameters();
+        parameters.push(Parameter::positive("alpha", self.alpha));
+        parameters
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        let (alpha, lengthscales) = values.split_last().expect("a value for alpha");
+        self.lengthscale.assign(lengthscales);
+        self.alpha = *alpha;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RbfConfig;
+    use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
+
+    fn kernel(lengthscale: Lengthscale<f64>, alpha: f64) -> RationalQuadratic<f64> {
+        let config = RationalQuadraticConfig { lengthscale, alpha };
+        config.build().unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for (lengthscale, alpha) in [
+            (Lengthscale::Shared(1.3), 0.7),
+            (Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]), 3.0),
+            (Lengthscale::Shared(20.0), 40.0),
+        ] {
+            let mut kernel = kernel(lengthscale, alpha);
+            gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
+            values_are_replaced_or_refused(&mut kernel);
+        }
+    }
+
+    #[test]
+    fn a_large_alpha_leads_to_the_radial_basis_function() {
+        let lengthscale = Lengthscale::Shared(0.8);
+        let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
+        let got = kernel(lengthscale.clone(), 1e12).gram(x.view(), y.view());
+        let want = RbfConfig { lengthscale }.build().unwrap();
+        let off = got.unwrap() - want.gram(x.view(), y.view()).unwrap();
+        assert!(off.iter().all(|o| o.abs() < 1e-11), "{off}");
+    }
+
+    #[test]
+    fn settings_that_are_not_positive_are_named() {
+        let config = RationalQuadraticConfig {
+            lengthscale: Lengthscale::Shared(1.0),
+            alpha: 0.0,
+        };
+        assert_eq!(refused(config.build()), "alpha");
+    }
+}
