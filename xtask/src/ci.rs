@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
-/// What is built, always with the same features, so that nothing is built twice.
+/// The packages and features of every build, always the same, so that nothing is built twice.
 const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgraph"];
 
 /// The programs of tests: those of the libraries and of the folders `tests`. The examples beside them are checked
@@ -28,7 +28,7 @@ const EVERY_INSTRUCTION_SET: [&str; 7] = [
 /// The variable that holds a process to slower instruction sets than the processor's best.
 const INSTRUCTIONS: &str = "BOCHNER_INSTRUCTIONS";
 
-/// Where modules are that a macro declares, in which rustfmt looks for none.
+/// The folder of the modules that a macro declares, which rustfmt does not find by itself.
 const MECHANISMS: &str = "crates/attention/src/mechanism";
 
 /// The variable that names the directory of the data files, for the tests that need them.
@@ -161,7 +161,7 @@ impl Tests {
         self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &PROGRAMS, &these])
     }
 
-    /// What computes, with the instruction sets that are not chosen by themselves; nothing is built again.
+    /// Runs the tests of computations with the instruction sets that are not chosen by default. Nothing is built again.
     fn slower_instructions(&self) -> Ending {
         for set in slower_instructions() {
             let mut command = cargo(

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What a command ends with: the exit code, or why it could not run.
+/// The result of a command: the exit code, or the reason that it could not run.
 type Ending = Result<ExitCode, Box<dyn Error>>;
 
 /// The tasks of the bochner workspace.

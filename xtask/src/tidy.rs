@@ -2,6 +2,7 @@
 
 mod formulas;
 mod sources;
+mod voice;
 mod walls;
 
 use crate::Ending;

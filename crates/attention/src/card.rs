@@ -1,4 +1,4 @@
-//! What a mechanism is and what it can do, as data.
+//! The properties of a mechanism as data: its origin, its inputs and its abilities.
 
 use crate::{Error, Form, Mask, Pass, mechanism::Streams};
 use std::fmt;
@@ -26,51 +26,51 @@ use std::fmt;
 pub struct Card {
     /// The name that the settings go by, as written in results and on the command line.
     pub name: &'static str,
-    /// What the mechanism is, in one sentence without its full stop.
+    /// The mechanism in one sentence, without its full stop.
     pub title: &'static str,
     /// The paper that defines it.
     pub paper: &'static str,
     /// The equation in that paper, if it has a number.
     pub equation: Option<&'static str>,
-    /// What a layer has to project its input to.
+    /// The streams that a layer has to project its input to.
     pub streams: &'static [Stream],
-    /// Which masks it takes, causality aside.
+    /// The masks that it takes, apart from causality.
     pub masks: Masks,
-    /// Whether it takes a causal mask.
+    /// Support for a causal mask.
     pub causal: Support,
-    /// Whether the keys may come from another sequence than the queries. Where they may not, an example has as many
-    /// queries as keys, and the rows beyond its length are zero, in the output and in the weights.
+    /// Support for keys from another sequence than the queries. Without it, an example has as many queries as keys, and
+    /// the rows beyond its length are zero, in the output and in the weights.
     pub cross: Support,
-    /// Whether keys and values may have fewer heads than queries, each read by several of these.
+    /// Support for fewer heads of keys and values than of queries (grouped-query attention).
     pub shared_keys: Support,
-    /// Whether it takes a [bias](crate::Bias) of the logits.
+    /// Support for a [bias](crate::Bias) of the logits.
     pub bias: Support,
-    /// Whether it has a form in linear time, for a pass without dropout.
+    /// Support for a form in linear time, in a pass without dropout.
     pub linear_form: Support,
-    /// Whether a training pass may drop weights of pairs; without any, a rate of 0 is the only one.
+    /// Support for dropout on the weights of pairs in training. Without it, 0 is the only rate.
     pub dropout: Support,
-    /// Whether a decoder can keep a state whose size does not grow with the sequence.
+    /// Support for a decoder whose state does not grow with the sequence.
     pub constant_state: Support,
-    /// Whether it can show its weights.
+    /// Support for showing the weights.
     pub weights: Support,
-    /// What a row of weights sums to.
+    /// The sum of a row of weights.
     pub rows: Rows,
-    /// Which reorderings of the positions the output follows, or does not depend on.
+    /// The reorderings of the positions that the output follows, or does not depend on.
     pub symmetry: Symmetry,
-    /// What a pass draws, apart from the dropout on the weights.
+    /// The random draws of a pass, apart from the dropout on the weights.
     pub draws: Draws,
-    /// What a forward pass adds to the loss.
+    /// The term that a forward pass adds to the loss.
     pub penalty: Penalty,
-    /// The width of a head's output where there are no values to have one, if it is not that of the queries.
+    /// The width of a head's output if there are no values to have one, and if it is not the width of the queries.
     pub output_width: Option<usize>,
     /// The number R of its spectral points, or m of its random frequencies, if it has any.
     pub points: Option<usize>,
-    /// What Table 1 of Song et al. 2021 states, if the mechanism is in it.
+    /// The cost that Table 1 of Song et al. 2021 states, if the mechanism is in it.
     pub cost: Option<Cost>,
 }
 
 impl Card {
-    /// What holds for attention that weighs every pair by itself; a card names what differs.
+    /// The card of attention that weighs every pair by itself. Other cards name the differences from it.
     pub const PAIRWISE: Self = Self {
         name: "",
         title: "",
@@ -212,14 +212,14 @@ impl Card {
     }
 }
 
-/// Whether a mechanism can do something, and what there is if it cannot.
+/// The answer to whether a mechanism can do something, with an alternative if it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// The mechanism can.
     Yes,
     /// The mechanism cannot.
     No {
-        /// What to use.
+        /// The alternative to use.
         instead: &'static str,
     },
 }
@@ -279,8 +279,8 @@ impl Masks {
     }
 }
 
-/// What the weights of a row sum to, where the row sees a key. A card makes the strongest claim that holds for all rows;
-/// a mechanism that shows no weights is [`Rows::Free`].
+/// The sum of the weights of a row that sees a key. A card makes the strongest claim that holds for all rows; a
+/// mechanism that shows no weights is [`Rows::Free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// The weights are not negative, and sum to 1.
@@ -293,8 +293,8 @@ pub enum Rows {
     Free,
 }
 
-/// Under which reorderings of the positions a mechanism's output stays the same, or is reordered along with them. A card
-/// names the first of these that holds.
+/// The reorderings of the positions under which a mechanism's output stays the same, or is reordered along with them. A
+/// card names the first of these that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symmetry {
     /// The output stays where keys and values are permuted alike, and follows a permutation of the
@@ -318,29 +318,28 @@ impl Symmetry {
     }
 }
 
-/// What a pass draws, apart from the dropout on the weights.
+/// The random draws of a pass, apart from the dropout on the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draws {
-    /// Nothing: without dropout, training and evaluation are the same, whatever their seeds.
+    /// No draws. Without dropout, training and evaluation are the same, whatever their seeds.
     Nothing,
-    /// Something, but not in evaluation.
+    /// Draws in training, but not in evaluation.
     InTraining,
-    /// Something in every pass. Evaluations are meant to share one seed.
+    /// Draws in every pass. Evaluations are meant to share one seed.
     InEveryPass,
-    /// Something in every pass. Each evaluation is meant to take a seed of its own, as in the released
-    /// code.
+    /// Draws in every pass. Each evaluation is meant to take its own seed, as in the released code.
     InEveryPassAnew,
 }
 
-/// What a forward pass adds to the loss.
+/// The term that a forward pass adds to the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Penalty {
-    /// Nothing.
+    /// No penalty.
     None,
-    /// A number for each example, that of the example alone: a divergence, shared out over all examples that
-    /// there are to train on.
+    /// One number per example, which depends on that example alone: a divergence. The objective divides it by the
+    /// number of all examples to train on.
     PerExample,
-    /// A number for each example, that of the example alone: a loss, of which a batch takes the mean.
+    /// One number per example, which depends on that example alone: a loss. A batch takes the mean.
     LossPerExample,
     /// A loss of the whole batch, repeated for each of its examples.
     PerBatch,
@@ -358,7 +357,7 @@ impl Penalty {
     }
 }
 
-/// What a layer projects its input to before a mechanism sees it.
+/// A projection of a layer's input that a mechanism takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Queries, `[B, M, Tq, d]`.

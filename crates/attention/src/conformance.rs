@@ -1,4 +1,4 @@
-//! What tests take from a mechanism's own file: settings to try, and its formula written plainly.
+//! The part of a mechanism's file that tests use: settings to try, and the formula written plainly.
 //!
 //! Behind the feature `conformance`, which tests turn on.
 
@@ -10,7 +10,7 @@ pub(crate) use rand::RngCore;
 use std::f64::consts::LN_10;
 use std::ops::Range;
 
-/// What a mechanism brings to its tests.
+/// The settings and the reference that a mechanism brings to its tests.
 pub trait Conformance: Clone {
     /// Settings to try, every choice among them. All are valid, and smooth enough for finite differences.
     fn examples() -> Vec<Self>;
@@ -37,14 +37,14 @@ pub trait Conformance: Clone {
     ) -> Result<Reference, Error>;
 }
 
-/// What a forward pass should give.
+/// The expected result of a forward pass.
 #[derive(Clone, Debug)]
 pub struct Reference {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Array4<f64>,
     /// The weights before dropout, `[B, M, Tq, Tk]`, if there are weights.
     pub weights: Option<Array4<f64>>,
-    /// What the loss adds, `[B]`.
+    /// The term that is added to the loss, `[B]`.
     pub penalty: Array1<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of attention, each with its remedy.
 
 use bochner_numerics::ArgumentError;
 use bochner_numerics::argument::in_range;
@@ -16,7 +16,7 @@ pub enum Error {
     Unsupported {
         /// The combination.
         what: &'static str,
-        /// What there is.
+        /// The alternative.
         instead: &'static str,
     },
     /// No mechanism of the registry has this name.
@@ -45,19 +45,19 @@ pub enum Error {
     /// A mask, or the counts of a step, do not fit the sequences.
     #[error("the {what} must be {expected}, not {got}")]
     Mask {
-        /// Which part of the mask, or the counts.
+        /// The part of the mask, or the counts.
         what: &'static str,
-        /// What the sequences call for.
+        /// The value that the sequences require.
         expected: String,
-        /// What was given.
+        /// The value that was given.
         got: String,
     },
     /// A mechanism was given another number of streams than its card names.
     #[error("the mechanism takes {expected} streams, not {got}; `streams` of its card names them")]
     StreamCount {
-        /// How many it takes.
+        /// The number that it takes.
         expected: usize,
-        /// How many were given.
+        /// The number that was given.
         got: usize,
     },
     /// A saved forward pass of another mechanism or call was given to the backward pass.

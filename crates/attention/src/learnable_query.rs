@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LearnableQuery {
-    /// What products of queries and keys are multiplied with.
+    /// The factor of the products of queries and keys.
     pub scale: QueryScale,
 }
 

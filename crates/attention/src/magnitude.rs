@@ -8,10 +8,10 @@ use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// What multiplies the similarity: $\exp m_j$.
+/// The factor $\exp m_j$ of the similarity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Magnitude {
-    /// Nothing: the similarity alone.
+    /// No magnitude: the similarity alone.
     None,
     /// $m_j = |k_j|_p^2 / (2 \sqrt d)$; `p = 2` in softmax attention.
     Norm {
@@ -34,7 +34,7 @@ impl Magnitude {
         }
     }
 
-    /// What the squared norms of rows of some width are divided by.
+    /// Returns the number that the squared norms of rows of some width are divided by.
     pub(crate) fn divisor(self, width: usize) -> f64 {
         match self {
             Self::Released { .. } => 2.0 * (width as f64).sqrt().sqrt(),

@@ -6,12 +6,12 @@ use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Zip};
 use std::f64::consts::LN_2;
 
-/// What [`shiftmax`] makes of rows of scores.
+/// The result of [`shiftmax`] for rows of scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shiftmax<T> {
     /// The weights, powers of two or zero where a mask keeps nothing, `[rows, n]`.
     pub weights: Array2<T>,
-    /// $\gamma$ of each row; 0 for a row of which nothing is kept.
+    /// $\gamma$ of each row; 0 for a row that the mask empties.
     pub gamma: Array1<i64>,
 }
 

@@ -64,7 +64,7 @@ impl Tool {
             .spawn()?;
         let mut bytes = Vec::new();
         let output = child.stdout.take().expect("the output is piped");
-        // A tool that fills one pipe while nobody reads it never gets to the other.
+        // A tool that fills one pipe while that pipe is not read never gets to the other.
         let mut complaints = child.stderr.take().expect("complaints are piped");
         let complaints = thread::spawn(move || {
             let mut text = Vec::new();

@@ -15,7 +15,7 @@ impl Draws {
         self.0.next().expect("the generator has no end")
     }
 
-    /// A number below `end`, each equally likely but for one part in $2^{64} / \mathrm{end}$.
+    /// Draws a number below `end`. All are equally likely, up to one part in $2^{64} / \mathrm{end}$.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }

@@ -6,7 +6,7 @@ use bochner_numerics::ArgumentError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a data set could not be loaded.
+/// The reason that a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,7 +39,7 @@ pub enum Error {
     /// No data set or protocol has this name.
     #[error("no {what} is called `{given}`: there are {known}")]
     UnknownName {
-        /// What is looked for, such as `protocol of passenger`.
+        /// The kind of name that was looked up, such as `protocol of passenger`.
         what: String,
         /// The name given.
         given: String,

@@ -13,7 +13,7 @@ use crate::{Error, Split, lines, manifest};
 use bochner_numerics::argument;
 use bochner_text::lines::utf8;
 
-/// What happened to one user, in the order of the times.
+/// The events of one user, in the order of the times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventSequence {
     /// The kind of each event.

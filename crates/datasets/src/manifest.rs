@@ -101,20 +101,20 @@ impl Entry {
     }
 }
 
-/// What the bytes of a file must be.
+/// The pinned contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 #[non_exhaustive]
 pub enum Pin {
-    /// Their length and their digest.
+    /// The length and the digest of the bytes.
     Sha256 {
         /// Length in bytes.
         bytes: u64,
         /// SHA-256 in lower-case hexadecimal digits.
         sha256: String,
     },
-    /// The digest by which git names their contents, for files of which only the commit is published. Their length,
-    /// which the digest covers, is not known before the file is read.
+    /// The digest that git uses as a name for the contents, for files of which only the commit is published. Their
+    /// length, which the digest covers, is not known before the file is read.
     GitBlob {
         /// SHA-1 of `blob `, the length, a zero byte and the bytes, in lower-case hexadecimal digits.
         git_blob: String,

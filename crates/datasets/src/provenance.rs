@@ -4,7 +4,7 @@ use crate::manifest::Entry;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Where a file was found.
+/// The place where a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -25,7 +25,7 @@ pub struct FileProvenance {
     pub file: String,
     /// SHA-256 of the bytes read.
     pub sha256: String,
-    /// Where they were found.
+    /// The place where they were found.
     pub origin: Origin,
 }
 

@@ -1,4 +1,5 @@
-//! Where files are looked for: a given directory, the crate itself, the user's cache, the network.
+//! The store of data files, which are looked for in a given directory, the crate itself, the user's cache and the
+//! network.
 
 use crate::download::{Tool, download};
 use crate::manifest::{Entry, entries, fetch_command};
@@ -43,7 +44,7 @@ pub struct DataStore {
     tools: &'static [Tool],
 }
 
-/// Whether files may be downloaded.
+/// The permission to download files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {

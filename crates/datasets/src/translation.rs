@@ -220,7 +220,7 @@ impl ParallelText {
         self.source.is_empty()
     }
 
-    /// The first pairs, as many as there are up to `most`.
+    /// Keeps the first pairs, at most `most` of them.
     #[must_use]
     pub fn first(mut self, most: usize) -> Self {
         self.source.truncate(most);

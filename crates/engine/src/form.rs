@@ -63,9 +63,9 @@ pub fn check_floor(floor: f64) -> Result<(), ArgumentError> {
 /// The sums of the linear-time form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinearForm {
-    /// Those of a squared kernel with operands of a width.
+    /// Sums of a squared kernel, with the width of its operands.
     Squared { operand: usize, floor: f64 },
-    /// Those of a number of features.
+    /// Sums of a number of features.
     Features { features: usize },
     /// The state of a scan.
     Scan,

@@ -79,9 +79,9 @@ pub struct EdgeAttentionGradients<T> {
 /// Attention along the edges of a graph:
 /// $o_{ih} = \sum_j \alpha_{ijh} y_{jh}$, $\alpha_{ijh} = e^{s_{ijh}} / \sum_l e^{s_{ilh}}$.
 ///
-/// *where* $j$ and $l$ run over the sources from which an edge leads to the target $i$, $h$ over the
-/// heads, $s$ is the [`Score`](crate::Score), and $y_j$ are the sources' transformed features, both
-/// what is scored and what is received; weights and what is received may be dropped.
+/// *where* $j$ and $l$ run over the sources from which an edge leads to the target $i$, $h$ over the heads, $s$ is the
+/// [`Score`](crate::Score), and $y_j$ are the sources' transformed features, which are scored and received. Dropout may
+/// apply to the weights and to the received features.
 ///
 /// # Shapes
 /// `targets: [Nt, H F]`, `sources: [Ns, H F]`, the columns of a head side by side; for a square graph
@@ -97,9 +97,9 @@ pub struct EdgeAttentionGradients<T> {
 /// score; $O(E H + N H F)$ memory. The largest score of a target is taken off before the
 /// exponentials. Kernel scores are compared in double precision; where a similarity is exactly zero
 /// at $e = 0$, the weights are those of the limit $e \to 0+$, and where a squared norm overflows,
-/// norms are compared by their logarithms. A target to which no edge leads receives zero. The result
-/// is the same to the bit for any number of threads and, without dropout on the weights, any order of
-/// the edges, but for repeated edges with different attributes.
+/// norms are compared by their logarithms. A target to which no edge leads receives zero. The result is the same to the
+/// bit for any number of threads and, without dropout on the weights, for any order of the edges, except for repeated
+/// edges with different attributes.
 ///
 /// # Reference
 /// Veličković et al., *Graph attention networks*, 2018; Brody, Alon, Yahav, *How attentive are graph

@@ -111,7 +111,7 @@ pub(crate) fn by_key(
     (Rows::new(offsets, columns), places)
 }
 
-/// Whether `offsets` cut a list of `entries` entries into rows.
+/// Checks that `offsets` cut a list of `entries` entries into rows.
 pub(crate) fn check_offsets(
     what: &'static str,
     offsets: &[usize],

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use ndarray::array;
 
-    /// Node 3 is cited by nobody and cites node 0; node 4 is alone.
+    /// Node 3 cites node 0 and is not cited. Node 4 is alone.
     fn graph() -> Graph {
         let edges = [(0, 1), (1, 0), (2, 0), (3, 0), (0, 2), (1, 1), (2, 0)];
         Graph::from_edges(5, edges).unwrap()

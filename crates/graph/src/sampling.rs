@@ -19,7 +19,7 @@ pub enum FanOut {
 /// Some nodes and what they attend to: one layer of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbourhood {
-    /// The edges, from the sources to the targets of this layer, which are numbered anew.
+    /// The edges from the sources to the targets of this layer, renumbered.
     pub graph: Graph,
     /// The numbers of the sources in the whole graph. The first ones are the targets, in order.
     pub nodes: Vec<usize>,
@@ -84,12 +84,12 @@ impl<'a> NeighbourSampler<'a> {
         })
     }
 
-    /// The neighbourhoods of some targets, as many as there are fan-outs; both in the order in which
-    /// attention computes the layers, so that the last one has the targets asked for (DGL's order; PyTorch
-    /// Geometric's `num_neighbors` is the reverse).
+    /// Returns the neighbourhoods of some targets, one for each fan-out. Fan-outs and neighbourhoods are in the order
+    /// in which attention computes the layers, so that the last neighbourhood has the given targets (DGL's order;
+    /// PyTorch Geometric's `num_neighbors` is the reverse).
     ///
-    /// What is drawn for a target depends on the seed, the layer's distance from the last one and the
-    /// target alone, not on the others.
+    /// The draws for a target depend on the seed, the layer's distance from the last one and the target alone, not on
+    /// other targets.
     ///
     /// # Errors
     /// [`Error::NotDistinct`] for a target out of range or given twice.

@@ -1,4 +1,4 @@
-//! How many directions a matrix of weights has.
+//! The effective rank of a matrix of weights: its number of directions.
 
 use crate::Error;
 use crate::entropy::entropy;

@@ -1,4 +1,4 @@
-//! How many keys a query looks at.
+//! The entropy of attention: the number of keys that a query looks at.
 
 use crate::Error;
 use crate::rows::{check, read};

@@ -30,7 +30,7 @@ pub enum Error {
     NotPartitioned {
         /// The first such token.
         token: usize,
-        /// How often it appears.
+        /// The number of times that it appears.
         times: usize,
     },
     /// No token is left beside the padding.
@@ -41,7 +41,7 @@ pub enum Error {
     /// Fewer than three tokens, or other variables, which have no causal structure that could be told from another.
     #[error("{tokens} tokens or variables have no structure that could be told: give at least 3")]
     TooFewTokens {
-        /// How many there are.
+        /// The number of tokens or variables.
         tokens: usize,
     },
     /// Too few samples, or none.
@@ -54,9 +54,9 @@ pub enum Error {
         }
     )]
     TooFewSamples {
-        /// How many there are.
+        /// The number of samples.
         samples: usize,
-        /// How many are needed.
+        /// The number of samples needed.
         least: usize,
     },
     /// Correlations do not come from samples, so that how many there are is not known.

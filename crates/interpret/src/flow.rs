@@ -1,12 +1,12 @@
-//! How much attention crosses from one modality to another.
+//! The amount of attention that crosses from one modality to another.
 
 use crate::Error;
 use crate::rollout::{mean_over_heads, products, with_residual};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array3, ArrayView2, ArrayView4, Axis, s};
 
-/// What a token stands for. Special tokens belong to the modality whose segment they stand in: `[CLS]` and `[SEP]`
-/// of BERT are text.
+/// The modality of a token. Special tokens belong to the modality of their segment: `[CLS]` and `[SEP]` of BERT are
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modality {
     /// A patch of an image.
@@ -75,8 +75,8 @@ pub struct InterModalityFlow {
     pub rollout: Array1<f64>,
     /// The share of the attention times the norm of the value vector that it fetches; `None` without values.
     pub norm_weighted: Option<Array1<f64>>,
-    /// What uniform attention over the tokens gives without the residual stream, $2 n_v n_t / (n_v + n_t)^2$. The
-    /// shares depend on $n_v : n_t$; their ratio to this number does so less. It is 0 where one modality is alone, which
+    /// The share under uniform attention over the tokens, without the residual stream, $2 n_v n_t / (n_v + n_t)^2$. The
+    /// shares depend on $n_v : n_t$; their ratio to this number does so less. It is 0 if one modality is alone, which
     /// has no such ratio.
     pub uniform: f64,
 }

@@ -1,4 +1,4 @@
-//! Which tokens are masked together.
+//! Groups of tokens that are masked together.
 
 use crate::Error;
 use bochner_numerics::{Real, argument};

@@ -1,4 +1,4 @@
-//! How much the heads of a layer differ.
+//! Differences between the heads of a layer.
 
 use crate::Error;
 use crate::entropy::entropy;

@@ -1,4 +1,4 @@
-//! What reaches a layer from the tokens, through all layers below it.
+//! Attention rollout: the contribution of the tokens to a layer, through all layers below it.
 
 use crate::Error;
 use crate::rows::refused;
@@ -10,7 +10,7 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 /// $$R_l = \tilde A_l \cdots \tilde A_1, \qquad \tilde A_l = \tfrac12 \bar A_l + \tfrac12 I$$
 ///
 /// *where* $\bar A_l$ is the mean over the heads of layer $l$, without the rows and columns of tokens that are not
-/// kept. Later layers stand on the left: row $i$ of $R_l$ says what token $i$ after layer $l$ is made of.
+/// kept. Later layers are the left factors: row $i$ of $R_l$ has the shares of the tokens in token $i$ after layer $l$.
 ///
 /// # Shapes
 /// `weights`: one array `[B, M, T, T]` for each layer, the lowest first, as models inspect them; layers may differ
@@ -23,8 +23,8 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 /// whose products overflow.
 ///
 /// # Numerics
-/// In double precision. Rows are not normalised: they sum to 1 where those of all layers do. A kept token whose row is
-/// zeros in all heads of a layer keeps half of itself there, from the residual stream, and so sums to less.
+/// In double precision. Rows are not normalised: they sum to 1 where those of all layers do. If the row of a kept token
+/// is zero in all heads of a layer, the residual stream keeps half of the token there, and its row sums to less.
 ///
 /// # Reference
 /// Abnar, Zuidema, *Quantifying attention flow in transformers*, 2020, section 3.
@@ -37,7 +37,7 @@ use ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis};
 /// let layer = Array4::from_shape_fn((1, 1, 2, 2), |(.., j)| if j == 0 { 1.0_f32 } else { 0.0 });
 /// let rollout = attention_rollout(&[layer.view(), layer.view()], array![[true, true]].view())?;
 /// assert_eq!(rollout[[0, 0, 1, 1]], 0.5);
-/// assert_eq!(rollout[[0, 1, 1, 1]], 0.25); // The residual streams leave so much of the second token.
+/// assert_eq!(rollout[[0, 1, 1, 1]], 0.25); // The residual streams keep this part of the second token.
 /// # Ok::<(), bochner_interpret::Error>(())
 /// ```
 pub fn attention_rollout<T: Real>(

@@ -57,7 +57,7 @@ pub(crate) fn read<T: Real>(
     row.iter().enumerate().map(read).collect()
 }
 
-/// What is said of a weight that is negative or not finite.
+/// Returns the error for a weight that is negative or not finite.
 pub(crate) fn refused<T: Real>(place: String, weight: T) -> Error {
     argument::out_of_range(place, weight, "finite and at least 0").into()
 }

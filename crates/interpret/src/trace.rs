@@ -1,4 +1,4 @@
-//! What the similarity and the magnitude contribute to the weights of a layer.
+//! Contributions of the similarity and the magnitude to the weights of a layer.
 
 use crate::Error;
 use bochner_attention::{Magnitude, Mask, kernels::Points, magnitude::magnitude};

@@ -1,4 +1,4 @@
-//! How much dependence between its heads does MIKAN learn? On the airline passengers, fold 0.
+//! The dependence that MIKAN learns between its heads, on the airline passengers, fold 0.
 //!
 //! `cargo run --release --package bochner-models --example head_correlation`
 

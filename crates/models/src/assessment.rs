@@ -1,4 +1,4 @@
-//! How well logits tell classes.
+//! The quality of logits as predictions of classes.
 
 use crate::Error;
 use bochner_nn::Element;

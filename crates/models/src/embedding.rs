@@ -22,9 +22,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct WordEmbeddingConfig {
-    /// What the table's rows are multiplied by.
+    /// The factor of the table's rows.
     pub scale: EmbeddingScale,
-    /// What tells the positions apart.
+    /// The positions that are added to the rows.
     pub positions: Positions,
     /// The rate of the dropout on the sum of both, at least 0 and below 1.
     pub dropout: f64,
@@ -33,21 +33,21 @@ pub struct WordEmbeddingConfig {
 bochner_numerics::checked_when_read!(WordEmbeddingConfig);
 
 impl WordEmbeddingConfig {
-    fn validate(&self) -> Result<(), ArgumentError> {
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
         self.positions.validate()?;
         argument::rate("dropout", self.dropout)
     }
 }
 
-/// What the rows of a table of words are multiplied by.
+/// The factor of the rows in a table of words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmbeddingScale {
-    /// They stay as they are, and start standard normal.
+    /// Rows stay as they are, and start standard normal.
     #[default]
     One,
-    /// They are multiplied by $\sqrt d$, their width, and start normal with the variance $1/d$: the products
-    /// start standard normal, and move $\sqrt d$ times as far in a step of Adam.
+    /// Rows are multiplied by $\sqrt d$, their width, and start normal with the variance $1/d$: the products start
+    /// standard normal, and move $\sqrt d$ times as far in a step of Adam.
     RootOfWidth,
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu
 /// Rows of a table, scaled, at their positions, with dropout: an operation on `[B, T, d]`.
 struct Placed<T> {
     scale: T,
-    /// The positions, row by row, at least as many as there are.
+    /// Positions, row by row, for at least the length of the sequences.
     positions: Option<Arc<Vec<T>>>,
     mask: Option<DropoutMask>,
 }

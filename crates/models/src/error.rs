@@ -90,7 +90,7 @@ pub enum Error {
     TrainingRun {
         /// The file.
         path: std::path::PathBuf,
-        /// What was to be loaded.
+        /// The type that was to be loaded.
         what: &'static str,
         /// The method of a trainer that makes it.
         method: &'static str,
@@ -103,9 +103,9 @@ pub enum Error {
     OtherContents {
         /// The file.
         path: std::path::PathBuf,
-        /// What was to be loaded.
+        /// The type that was to be loaded.
         what: &'static str,
-        /// What is missing in the file.
+        /// The missing part of the file.
         reason: String,
         /// The type whose files are loaded.
         writer: &'static str,

@@ -1,4 +1,4 @@
-//! Where in its sequence a vector stands.
+//! Positions of vectors in their sequences.
 
 use crate::Error;
 use bochner_numerics::{ArgumentError, Real, argument};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The base of the wavelengths of [`Positions::Sinusoidal`].
 const BASE: f64 = 10_000.0;
 
-/// What is added to the vectors of a sequence to tell its positions apart.
+/// The positions that are added to the vectors of a sequence to tell them apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum Positions {
-    /// Nothing is added: without another source of order, attention sees a set of vectors.
+    /// No positions: without another source of order, attention sees a set of vectors.
     #[default]
     None,
     /// [`sinusoidal_positions`] with the base 10,000.

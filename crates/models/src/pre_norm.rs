@@ -16,7 +16,7 @@ pub(crate) struct PreNormBranch<O> {
     pub(crate) mask: Option<DropoutMask>,
 }
 
-/// What the backward pass of a [`PreNormBranch`] needs.
+/// The values that the backward pass of a [`PreNormBranch`] needs.
 pub(crate) struct SavedBranch<T, S> {
     norm: Normalised<T>,
     /// The output of the norm, which the branch reads.
@@ -106,14 +106,14 @@ impl<T: Real, O: Operation<T>> Operation<T> for PreNormBranch<O> {
 /// the first output of the second operation, then all further outputs of the first, then those of the second.
 pub(crate) struct Then<A, B> {
     pub(crate) first: A,
-    /// How many outputs the first operation has beside its first.
+    /// The number of outputs of the first operation after its first.
     pub(crate) further: usize,
     pub(crate) second: B,
-    /// How many inputs the second operation has beside its first.
+    /// The number of inputs of the second operation after its first.
     pub(crate) of_second: usize,
 }
 
-/// What the backward pass of [`Then`] needs.
+/// The values that the backward pass of [`Then`] needs.
 pub(crate) struct SavedThen<T, A, B> {
     first: A,
     /// The first output of the first operation.

@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) struct Kind {
     /// The name that the model's settings have in the description of the checkpoint.
     pub(crate) name: &'static str,
-    /// What a file holds, for messages.
+    /// The contents of the file, for messages.
     pub(crate) what: &'static str,
     /// The type that writes such files.
     pub(crate) writer: &'static str,

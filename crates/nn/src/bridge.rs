@@ -15,8 +15,8 @@ type Flat<E> = Tensor<(usize,), E, Cpu>;
 
 /// The inputs of an operation, whatever their shapes, with their tapes merged.
 ///
-/// Each is either one along which there is a gradient, or a constant (a target, a frozen weight), of which
-/// the operation is told that nobody wants its gradient.
+/// Each input either has a gradient, or is a constant (a target, a frozen weight). The operation is told that the
+/// gradient of a constant is not requested.
 #[derive(Debug)]
 pub struct TapeInputs<E: Element, T> {
     values: Vec<ArcArray<E, IxDyn>>,
@@ -49,7 +49,7 @@ impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
         }
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     pub fn len(&self) -> usize {
         self.values.len()
     }

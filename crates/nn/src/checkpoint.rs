@@ -17,7 +17,7 @@ use std::path::Path;
 /// The version of the format written here, and the only one read.
 const VERSION: u32 = 1;
 
-/// Whether the bytes of a checkpoint are known to be those that were written.
+/// The integrity of a checkpoint: are its bytes known to be those that were written?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integrity {
     /// The checkpoint was made in memory, or the checksum of its file matches its bytes.
@@ -26,12 +26,12 @@ pub enum Integrity {
     Unverified,
 }
 
-/// How far a training run has come.
+/// The progress of a training run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The number of steps taken.
     pub step: u64,
-    /// Where each random stream stands, by its purpose.
+    /// The position of each random stream, by its purpose.
     pub streams: BTreeMap<String, StreamState>,
     /// Any other data that the caller needs to go on.
     pub extra: serde_json::Value,
@@ -195,7 +195,7 @@ impl<E: Element> Checkpoint<E> {
         self.adam.as_ref()
     }
 
-    /// How far the run had come.
+    /// The progress of the run.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
@@ -205,7 +205,7 @@ impl<E: Element> Checkpoint<E> {
         &self.description
     }
 
-    /// Whether the file had a checksum, which reading has checked.
+    /// The integrity of the checkpoint. A checksum in the file was compared when it was read.
     pub fn integrity(&self) -> Integrity {
         self.integrity
     }

@@ -5,7 +5,7 @@ use bochner_numerics::ArgumentError;
 use bochner_ops::BoxError;
 use dfdx::tensor::CpuError;
 
-/// Why a layer, an optimiser or a loss refused to go on.
+/// The reason that a layer, an optimiser or a loss refused to go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

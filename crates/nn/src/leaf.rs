@@ -37,7 +37,8 @@ use ndarray::{ArcArray, Array, ArrayView, Dimension};
 pub struct Leaf<E: Element, D: Dimension> {
     /// In row-major order.
     values: ArcArray<E, D>,
-    /// Under its number the gradient is kept: as many elements as there are values, or none for zero.
+    /// The key under whose number the gradient is kept. The gradient has one element for each value, or none if it is
+    /// zero.
     pub(crate) key: Tensor<(usize,), E, Cpu>,
 }
 

@@ -19,8 +19,8 @@ use std::cell::Cell;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
-/// How often `f` allocates on the calling thread, if [`Counting`] is the program's allocator, with
-/// what it returns. Memory that has to grow counts too.
+/// Runs `f` and counts its allocations on the calling thread, if [`Counting`] is the program's allocator. Returns the
+/// result and the count. Memory that has to grow counts too.
 pub fn count<R>(f: impl FnOnce() -> R) -> (R, u64) {
     let before = ALLOCATED.get();
     let result = f();

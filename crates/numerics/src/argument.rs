@@ -1,4 +1,4 @@
-//! What can be wrong with an argument, in one spelling for the whole workspace.
+//! Faults of arguments, in one spelling for the whole workspace.
 
 use crate::Real;
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::fmt;
 /// The name of an argument as its caller wrote it, such as `"k"` or `"batch 3 of the lengths"`.
 pub type Name = Cow<'static, str>;
 
-/// What is wrong with an argument.
+/// The fault of an argument.
 ///
 /// The error of every crate of the workspace has one variant that holds it, so that a caller meets one
 /// spelling of "wrong shape" whichever crate noticed it. The functions of this module make it.
@@ -70,7 +70,7 @@ pub enum ArgumentError {
         name: Name,
         /// The index.
         got: usize,
-        /// How many there are.
+        /// The number of entries that the index may point to.
         len: usize,
     },
 }

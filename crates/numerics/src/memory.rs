@@ -73,7 +73,7 @@ pub(crate) fn in_large_pages<T>(vector: Vec<T>) -> Vec<T> {
     vector
 }
 
-/// Where the whole pages of 2 MiB lie among some bytes: memory beside these is not advised upon.
+/// Returns the range of whole pages of 2 MiB within some bytes. Memory outside this range gets no advice.
 fn whole_pages(address: usize, bytes: usize) -> Range<usize> {
     const PAGE: usize = 2 << 20;
     let start = address.next_multiple_of(PAGE) - address;
@@ -173,7 +173,7 @@ pub struct Unwritten<'a, T> {
 }
 
 impl<'a, T: Real> Unwritten<'a, T> {
-    /// How many numbers it has room for.
+    /// The number of elements that it has room for.
     pub fn len(&self) -> usize {
         self.memory.len()
     }

@@ -10,7 +10,7 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many operations of each kind a computation has done.
+/// The number of operations of each kind that a computation has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operations {
     /// Multiplications or divisions, each with the addition that goes with it, if any.

@@ -1,13 +1,13 @@
 //! Splitting work over rayon's current pool.
 //!
-//! The caller decides the pieces by the problem's shape alone; results come back in order. A thread that waits for the
-//! others of its section may take up other work meanwhile: nobody may hold a lock across a parallel section. No
-//! pool is ever built here: install your own with `rayon::ThreadPool::install`, or rayon starts its
+//! The caller decides the pieces by the problem's shape alone, and results come back in order. A thread that waits for
+//! the others of its section may take up other work meanwhile, so a caller must not hold a lock across a parallel
+//! section. This module never builds a pool: install your own with `rayon::ThreadPool::install`, or rayon starts its
 //! global one, with a thread a core.
 //!
-//! A thread that is not one of the pool's sleeps while the pool works for it and is woken for every
-//! result, which short computations notice. A program that makes its main thread one of them is
-//! spared that: `rayon::ThreadPoolBuilder::new().use_current_thread().build_global()`.
+//! A thread outside the pool sleeps while the pool works for it and is woken for every result, which slows short
+//! computations. A program avoids this by making its main thread part of the pool:
+//! `rayon::ThreadPoolBuilder::new().use_current_thread().build_global()`.
 
 use crate::operations::Scope;
 use crate::{Real, elementary};
@@ -41,7 +41,7 @@ pub fn awake<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// How long a thread looks for work in vain.
+/// The time for which a thread looks for work in vain.
 ///
 /// Without a limit two callers could deadlock: a thread that looks for work for one of them may, further
 /// down its own stack, hold unfinished work that the other waits for.

@@ -60,7 +60,7 @@ impl Seed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream(ChaCha8Rng);
 
-/// Where a [`Stream`] stands.
+/// The position of a [`Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamState {
     /// The 256-bit key.
@@ -72,7 +72,7 @@ pub struct StreamState {
 }
 
 impl Stream {
-    /// Where the stream stands now.
+    /// The present position of the stream.
     pub fn state(&self) -> StreamState {
         StreamState {
             key: self.0.get_seed(),

@@ -4,9 +4,9 @@ use crate::operation::{BoxError, Operation, Slot};
 use bochner_numerics::{Real, argument};
 use ndarray::{ArrayD, ArrayViewD, CowArray, IxDyn};
 
-/// The outputs of an operation, with what [`apply_vjp`] needs of the forward pass.
+/// Returns the outputs of an operation, and the values of the forward pass that [`apply_vjp`] needs.
 ///
-/// A training loop that uses its memory again calls [`Operation::forward`] itself; this function makes new arrays.
+/// A training loop that reuses its memory calls [`Operation::forward`] itself; this function makes new arrays.
 /// Arrays may have any order in memory.
 ///
 /// # Errors
@@ -14,8 +14,7 @@ use ndarray::{ArrayD, ArrayViewD, CowArray, IxDyn};
 /// refuses; otherwise the error of the operation.
 ///
 /// # Example
-/// The gradient of a mean through two layers: what comes out as the gradient of a layer's input is the cotangent of
-/// the layer below.
+/// The gradient of a mean through two layers: the gradient of a layer's input is the cotangent of the layer below.
 ///
 /// ```
 /// use bochner_ops::{Activation, Affine, apply, apply_vjp};
@@ -31,7 +30,7 @@ use ndarray::{ArrayD, ArrayViewD, CowArray, IxDyn};
 /// let cotangent = ArrayD::from_elem(outputs[0].raw_dim(), 0.5);
 /// let along_hidden = apply_vjp(&Activation::Relu, &hidden, &of_relu, &[cotangent.view()], &[true])?;
 /// let along_hidden = along_hidden[0].as_ref().expect("a gradient that was asked for");
-/// // Nobody wants the gradient of x.
+/// // The gradient of x is not requested.
 /// let wanted = [false, true, true];
 /// let gradients = apply_vjp(&Affine, &inputs, &of_map, &[along_hidden.view()], &wanted)?;
 /// assert_eq!(gradients[0], None);
@@ -125,7 +124,7 @@ fn views<'a, T: Real>(arrays: &'a [CowArray<'_, T, IxDyn>]) -> Vec<ArrayViewD<'a
     arrays.iter().map(|x| x.view()).collect()
 }
 
-/// What was written into a slot, as an array: zeros if the operation left it untouched.
+/// Returns the values written into a slot as an array: zeros if the operation left it untouched.
 fn shaped<T: Real>(mut values: Vec<T>, shape: &[usize]) -> ArrayD<T> {
     values.resize(shape.iter().product(), T::zero());
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many elements as the shape has")

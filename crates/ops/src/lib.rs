@@ -1,18 +1,18 @@
 //! Differentiable operations on arrays, and the rules by which their parameters are stepped.
 //!
-//! A function that can be trained through stands next to its vector-Jacobian product, written by hand, on
-//! plain arrays: an [`Operation`]. It knows no tensor framework and no tape. Whoever trains calls [`apply()`] and
-//! [`apply_vjp`] in turn, or [`forward`](Operation::forward) and [`backward`](Operation::backward) with memory of
-//! their own, or puts operations on the tape of a framework, as `bochner-nn` does for dfdx. Parameters, gradients and
-//! moments are slices, which [`AdamRule`] or [`Sgd`] step where they stand.
+//! A function that can be trained through stands next to its vector-Jacobian product, written by hand, on plain arrays:
+//! an [`Operation`]. It knows no tensor framework and no tape. A training loop calls [`apply()`] and [`apply_vjp`] in
+//! turn, or calls [`forward`](Operation::forward) and [`backward`](Operation::backward) with its own memory, or puts
+//! operations on the tape of a framework, as `bochner-nn` does for dfdx. Parameters, gradients and moments are slices,
+//! which [`AdamRule`] or [`Sgd`] step in place.
 //!
 //! Two rules hold throughout:
 //!
-//! * **No gradient is computed that nobody wants.** The backward pass is told which gradients are wanted, so
+//! * **Only requested gradients are computed.** The backward pass is told which gradients are wanted, so
 //!   that targets and frozen weights cost nothing.
 //! * **Results do not depend on the number of threads.** Work is split by the shapes alone, see [`rows`].
 //!
-//! [`ndarray`] is at hand here in the version whose arrays an [`Operation`] takes.
+//! [`ndarray`] is re-exported in the version whose arrays an [`Operation`] takes.
 //!
 //! # Example
 //!
@@ -54,7 +54,7 @@
 //! | `feed_forward` | [`FeedForward`]; [`PackedFeedForward`] for inference |
 //! | `log_softmax` | [`log_softmax()`] |
 //! | `dropout` | [`dropout_mask`], [`Dropout`] |
-//! | `mode` | [`Mode`]: whether a pass is random |
+//! | `mode` | [`Mode`]: training with random draws, or evaluation |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
 //! | `spiking_neuron` | [`SpikingNeuron`]: spikes over steps of time |
 //! | `mean` | [`MeanOverTime`], [`check_lengths`] |

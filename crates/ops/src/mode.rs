@@ -1,16 +1,16 @@
-//! Whether a forward pass is random.
+//! The mode of a forward pass: training or evaluation.
 
 use bochner_numerics::Seed;
 
-/// Whether a forward pass trains or evaluates.
+/// The mode of a forward pass.
 ///
 /// A training pass carries its seed: the same seed gives the same dropout masks, whatever the
 /// number of threads. Take a new one for each step, `seed.nth(step)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is dropped.
+    /// Evaluation, without dropout.
     Evaluation,
-    /// Masks are drawn from the seed.
+    /// Training, with dropout masks drawn from the seed.
     Training(Seed),
 }
 

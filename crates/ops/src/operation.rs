@@ -51,13 +51,12 @@ pub trait Operation<T: Real>: Send + Sync + 'static {
 
     /// Writes or adds the gradient of each input that is wanted.
     ///
-    /// There is one cotangent for each output, of the output's shape; it is zero where the output was not
-    /// used. There is one entry of `gradients` for each input, `None` if nobody wants that gradient. What the
-    /// operation leaves untouched counts as a gradient of zero.
+    /// There is one cotangent for each output, of the output's shape; it is zero where the output was not used. There
+    /// is one entry of `gradients` for each input, `None` if that gradient is not requested. A gradient that the
+    /// operation leaves untouched counts as zero.
     ///
     /// # Errors
-    /// The method fails only through a bug of the operation: no caller is left by then who could act on an
-    /// error.
+    /// The method fails only through a bug of the operation: no caller is left by then who could act on an error.
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],

@@ -44,13 +44,13 @@ use serde::{Deserialize, Serialize};
     remote = "Self"
 )]
 pub struct SpikingNeuron {
-    /// Which spikes there are.
+    /// The values of the spikes.
     pub spikes: Spikes,
     /// The threshold $\theta$, at least 0; 1 by default.
     pub threshold: f64,
-    /// What is held after a spike, V; 0 by default.
+    /// The potential V after a spike; 0 by default.
     pub reset: f64,
-    /// The part that is held without a spike, $\tau$, from 0 to 1; 1/2 by default.
+    /// The part $\tau$ of the potential that is kept without a spike, from 0 to 1; 1/2 by default.
     pub decay: f64,
     /// The width of the window in which a spike has a slope, which is one over it; 1 by default.
     #[serde(alias = "surrogate_width")]
@@ -82,14 +82,14 @@ impl Default for SpikingNeuron {
     }
 }
 
-/// What neurons do over time, each as long as the input.
+/// The states of neurons over time; each array is as long as the input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpikeTrain<T> {
     /// The spikes S.
     pub spikes: Vec<T>,
     /// The potentials U before a spike.
     pub membrane: Vec<T>,
-    /// What is held after it, H.
+    /// The potentials H after it.
     pub held: Vec<T>,
 }
 

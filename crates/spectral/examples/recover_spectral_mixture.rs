@@ -96,7 +96,7 @@ pub(crate) fn from_samples() -> Result<(Components, f64), Error> {
     })
 }
 
-/// What is left when the density may only be a Gaussian around zero.
+/// Returns the error that remains if the density may only be a Gaussian around zero.
 pub(crate) fn gaussian_error() -> Result<f64, Error> {
     let (x, y) = (inputs(200), array![[0.0]]);
     let values = mixture().gram(x.view(), y.view())?;

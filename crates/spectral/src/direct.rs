@@ -7,7 +7,7 @@ use ndarray::Array3;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-/// Where spectral points that are learned directly start.
+/// The initial values of spectral points that are learned directly.
 // The variants are written in capitals, unlike those of other settings: the fingerprints of published results
 // hash them so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub fn direct_points<T: Real>(
     })
 }
 
-/// How far the second point of a pair starts from the first, in standard deviations.
+/// The initial distance of the second point of a pair from the first, in standard deviations.
 const SPREAD: f64 = 0.1;
 
 fn near_softmax<T: Real>(

@@ -1,8 +1,8 @@
-//! What can be wrong with the arguments.
+//! Errors of the arguments.
 
 use bochner_numerics::ArgumentError;
 
-/// Why a density, a posterior, a source of points or a bound could not be computed.
+/// The reason that a density, a posterior, a source of points or a bound could not be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,7 +14,7 @@ pub enum Error {
     Unsupported {
         /// The combination.
         what: &'static str,
-        /// What there is.
+        /// The alternative.
         instead: &'static str,
     },
     /// The backward pass was given what another source returned, or this one for other features or

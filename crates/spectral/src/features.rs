@@ -1,4 +1,4 @@
-//! What a posterior is inferred from: queries and keys, and which of their positions count.
+//! Queries and keys that a posterior is inferred from, and the masks of their positions.
 
 use crate::Error;
 use bochner_numerics::{Real, argument, parallel};
@@ -6,20 +6,20 @@ use ndarray::{Array4, ArrayView1, ArrayView2, ArrayView4, Zip, s};
 
 /// Queries and keys that a posterior may be inferred from.
 ///
-/// A position that does not count is never read, so that padding may hold anything.
+/// Positions outside the masks are never read, so that padding may hold anything.
 ///
 /// # Shapes
-/// `q` is `[B, M, Tq, d]`, `k` is `[B, M, Tk, d]`; `q_kept` is `[B, Tq]` and `k_kept` `[B, Tk]`, true
-/// where a position counts. `None` counts all.
+/// `q` is `[B, M, Tq, d]`, `k` is `[B, M, Tk, d]`; `q_kept` is `[B, Tq]` and `k_kept` `[B, Tk]`, true where a position
+/// counts. `None` counts all positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Features<'a, T> {
     /// The queries.
     pub q: ArrayView4<'a, T>,
     /// The keys.
     pub k: ArrayView4<'a, T>,
-    /// Which queries count.
+    /// The mask of the queries, true where a query counts.
     pub q_kept: Option<ArrayView2<'a, bool>>,
-    /// Which keys count.
+    /// The mask of the keys, true where a key counts.
     pub k_kept: Option<ArrayView2<'a, bool>>,
 }
 

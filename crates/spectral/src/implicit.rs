@@ -158,7 +158,7 @@ struct Network<'a, T> {
     width: usize,
 }
 
-/// What the layers saw and gave.
+/// The inputs and outputs of the layers.
 struct Trace<T> {
     magnitudes: Vec<T>,
     first: Vec<T>,

@@ -109,7 +109,7 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
     }
 }
 
-/// Where an [`UnconditionalPosterior`] starts: at the prior, $\mu = 0$ and $\sigma = s_0$.
+/// Returns the initial values of an [`UnconditionalPosterior`]: the prior, $\mu = 0$ and $\sigma = s_0$.
 ///
 /// # Shapes
 /// The two arrays are `[heads, width]`.

@@ -19,10 +19,10 @@ pub struct BatchConfig {
     pub tokens: usize,
     /// The largest number of sentences in a batch; no bound by default.
     pub sentences: Option<usize>,
-    /// Which sides of a sentence the bound on tokens holds for.
+    /// The sides of a sentence that the bound on tokens holds for.
     pub counted: Counted,
-    /// The width of a bucket: lengths within one are equal as far as the order goes; 4 by default. Wide
-    /// buckets mix sentences better and are padded more.
+    /// The width of a bucket; 4 by default. Lengths within a bucket count as equal in the order. Wide buckets mix
+    /// sentences better and are padded more.
     pub bucket: usize,
 }
 

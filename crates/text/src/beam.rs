@@ -32,7 +32,7 @@ pub struct BeamConfig {
     #[doc(alias = "suppress_tokens")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub banned: Vec<usize>,
-    /// When the search stops before that.
+    /// The condition that stops the search before that.
     pub stop: Stop,
     /// A further bound on the number of tokens, by the length of the source; none by default.
     ///
@@ -54,7 +54,7 @@ pub struct SourceBound {
     pub more: usize,
 }
 
-/// When a search stops.
+/// The condition that stops a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
@@ -480,7 +480,7 @@ impl<'a> BeamSearch<'a> {
         }
     }
 
-    /// What was found so far.
+    /// Returns the hypotheses found so far.
     pub fn found(mut self) -> Found {
         // The sort is stable: among equals the one that ended earlier stays first.
         self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));

@@ -1,6 +1,6 @@
 //! The cleaning of sentences for classification.
 
-/// What is split off the word before it.
+/// The endings that are split off the word before them.
 const ENDINGS: [&[u8]; 6] = [b"'s", b"'ve", b"n't", b"'re", b"'d", b"'ll"];
 
 /// The tokens of a sentence, by the rule of Kim's classifier.

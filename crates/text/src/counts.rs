@@ -1,4 +1,4 @@
-//! How often each token occurs.
+//! Frequencies of tokens.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ impl TokenCounts {
         self.counts.values().sum()
     }
 
-    /// How often a token occurs.
+    /// The number of times that a token occurs.
     pub fn get(&self, token: &str) -> u64 {
         self.counts.get(token).copied().unwrap_or(0)
     }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub enum Language {
     /// Apostrophes follow a word without a space: `it 's` is `it's`, and `dogs '` is `dogs'` outside of quotes.
     English,
-    /// None of the rules for apostrophes.
+    /// German has none of the rules for apostrophes.
     German,
 }
 
-/// What Moses' tokeniser writes for characters that mean something to Moses. The ampersand is the last, since it begins
-/// all others.
+/// The escapes that Moses' tokeniser writes for characters with a meaning in Moses. The ampersand is the last, since it
+/// begins all others.
 const ESCAPES: [(&str, &str); 11] = [
     ("&bar;", "|"),
     ("&#124;", "|"),

@@ -122,9 +122,9 @@ pub enum Error {
     TokenizerJson {
         /// The path of the entry, such as `model.type`.
         place: String,
-        /// What is understood there.
+        /// The values that are supported there.
         expected: &'static str,
-        /// What the file holds.
+        /// The value in the file.
         got: String,
     },
     /// A line in a file of merges cannot be used.

@@ -14,7 +14,7 @@ use std::collections::HashMap;
     remote = "Self"
 )]
 pub struct VocabularyConfig {
-    /// How often a word must occur to be in it; 1 by default.
+    /// The number of times that a word must occur to be included; 1 by default.
     #[serde(alias = "min_count")]
     pub min_count: u64,
     /// The largest number of words, the most frequent ones; no bound by default.
@@ -43,14 +43,14 @@ impl VocabularyConfig {
 
 bochner_numerics::checked_when_read!(VocabularyConfig);
 
-/// Whether the beginning and the end of a sentence have numbers of their own.
+/// The marks of a sentence that have numbers: its beginning and end, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marks {
-    /// They have none, for classification.
+    /// Neither mark, for classification.
     #[default]
     None,
-    /// They have, for generation.
+    /// The beginning and the end, for generation.
     StartAndEnd,
 }
 
@@ -168,7 +168,7 @@ impl Vocabulary {
         &self.words
     }
 
-    /// Whether the beginning and the end of a sentence have numbers.
+    /// The marks of a sentence that have numbers.
     pub fn marks(&self) -> Marks {
         self.marks
     }

@@ -25,7 +25,7 @@ pub(super) fn breaches(text: &str) -> Vec<String> {
     breaches
 }
 
-/// What has been read of a paragraph.
+/// The part of a paragraph that has been read.
 #[derive(Default)]
 struct State {
     /// The number of dollars that close the formula, 0 outside of one.

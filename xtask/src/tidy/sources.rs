@@ -1,6 +1,6 @@
 //! Rules of the sources that no lint checks.
 
-use super::formulas;
+use super::{formulas, voice};
 use crate::cargo::root;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,15 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
             let file = file.strip_prefix(root()).unwrap_or(&file);
             let mut found = in_file(&name, file, &text);
             found.extend(formulas::breaches(&text));
+            found.extend(voice::breaches(&name, &text));
             let shown = file.display();
             breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));
         }
+    }
+    for file in rust_files(&root().join("xtask"))? {
+        let found = voice::breaches("xtask", &fs::read_to_string(&file)?);
+        let shown = file.strip_prefix(root()).unwrap_or(&file).display();
+        breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));
     }
     breaches.sort();
     Ok(breaches)
@@ -82,7 +88,8 @@ fn in_file(name: &str, file: &Path, text: &str) -> Vec<String> {
     breaches
 }
 
-/// How many lines a file may have. Tests of suites have a folder of their own, and may be as long as other files.
+/// The largest number of lines of a file. Tests of suites have a folder of their own, and may be as long as other
+/// files.
 fn longest(file: &Path) -> usize {
     let shorter = SHORTER.iter().find(|(folder, _)| file.starts_with(folder));
     match shorter {

@@ -1,4 +1,4 @@
-//! What each crate may be built on, as `cargo tree --invert` sees it.
+//! The dependencies that each crate may be built on, as `cargo tree --invert` sees them.
 
 use crate::cargo::{cargo, root};
 use std::error::Error;
@@ -59,7 +59,7 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(breaches)
 }
 
-/// Whether a package is in the tree of others.
+/// The number of versions of a package in the tree of others.
 #[derive(Debug, PartialEq)]
 enum Versions {
     None,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What stands between two texts.
+/// Returns the text between two texts.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(from)?;
     Some(rest.split_once(to)?.0)

@@ -17,7 +17,7 @@ pub(super) struct RandomFeatures<T: Real> {
     numbers: Buffers<T>,
 }
 
-/// Whether a backward pass goes on to the frequencies of random features.
+/// The choice between trained and drawn frequencies of random features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trained {
     /// The frequencies have a gradient.

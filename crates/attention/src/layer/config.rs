@@ -109,7 +109,7 @@ impl MultiHeadConfig {
         self.layout(embed, &self.variant.card()).map(drop)
     }
 
-    /// What follows for a layer of width `embed` around a mechanism with this card.
+    /// Returns the layout of a layer of width `embed` around a mechanism with this card.
     pub(super) fn layout(&self, embed: usize, card: &Card) -> Result<Layout, Error> {
         let (heads, streams) = (self.heads, card.streams);
         argument::rate("dropout", self.dropout)?;
@@ -200,7 +200,7 @@ pub(super) struct Layout {
     kv_heads: usize,
     key_width: usize,
     pub(super) value_width: usize,
-    /// What the mechanism asks for.
+    /// The streams that the mechanism takes.
     pub(super) streams: &'static [Stream],
     /// Whether the projections have biases. Defaults to `true`.
     #[doc(alias = "qkv_bias")]
@@ -270,7 +270,7 @@ impl Layout {
         streams.chain([output])
     }
 
-    /// What belongs to each parameter, given what belongs to all in their order.
+    /// Assigns values to the parameters, given one value for each parameter in their order.
     pub(super) fn cut<V>(self, parameters: impl IntoIterator<Item = V>) -> Cut<V> {
         let mut all = parameters.into_iter();
         let maps = self.maps().map_while(|_| {
@@ -287,13 +287,13 @@ impl Layout {
     }
 }
 
-/// What belongs to the parameters of a layer.
+/// A value for each parameter of a layer.
 pub(super) struct Cut<V> {
-    /// What belongs to the weight and the bias of each map.
+    /// The values of the weight and the bias of each map.
     pub(super) maps: Vec<(V, Option<V>)>,
-    /// What belongs to the table of the position bias.
+    /// The value of the table of the position bias.
     pub(super) table: Option<V>,
-    /// What belongs to the parameters of the mechanism.
+    /// The value of the mechanism's parameters.
     pub(super) kernel: Option<V>,
 }
 

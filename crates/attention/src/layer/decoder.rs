@@ -203,7 +203,7 @@ pub struct MultiHeadCrossDecoder<T: Real> {
     readers: Readers,
     /// The number of queries of each sequence so far.
     lengths: Vec<usize>,
-    /// Those numbers before the last reorder.
+    /// The numbers of queries before the last reorder.
     before: Vec<usize>,
     /// The positions of the last step.
     positions: RowPositions,

@@ -204,7 +204,8 @@ fn swap<T: Real>(x: &[T], [_, n, m, width]: [usize; 4], y: &mut [T]) {
 }
 
 impl Layout {
-    /// What the mechanism is given, from the heads; `input` stands for those of a sequence that is not given.
+    /// Returns the streams of the mechanism, from the heads. `input` replaces the heads of a stream that is not
+    /// projected.
     pub(super) fn gather<'a, T: Real>(
         &self,
         heads: &'a Mapped<T>,

@@ -7,13 +7,13 @@ use crate::{Error, Mask, Pass, Settings, Workspace, engine::attend_into, mechani
 use bochner_numerics::{Real, argument};
 use ndarray::{ArrayView3, ArrayViewMut3};
 
-/// A [`MultiHead`](super::MultiHead) layer as it stands, without a tape.
+/// A [`MultiHead`](super::MultiHead) layer with its present parameters, without a tape.
 ///
-/// Made by [`MultiHead::inference`](super::MultiHead::inference). It gives the numbers of the layer
-/// itself; from the second call with the same shapes and [`Workspace`] on nothing is allocated on one
-/// thread, except by spectral points that are inferred from the sequence (these are drawn anew each
-/// time, in O(B M R d) memory) and by a mechanism whose forward pass is not [`attend`](crate::attend)
-/// by some settings, such as an average over draws. (See [`Workspace`] for several threads.)
+/// Made by [`MultiHead::inference`](super::MultiHead::inference). It gives the numbers of the layer itself. From the
+/// second call with the same shapes and [`Workspace`] on nothing is allocated on one thread, with two exceptions:
+/// spectral points that are inferred from the sequence (they are drawn again in each call, in O(B M R d) memory), and a
+/// mechanism whose forward pass is not [`attend`](crate::attend) by some settings, such as an average over draws. (See
+/// [`Workspace`] for several threads.)
 #[derive(Clone, Debug)]
 pub struct MultiHeadInference<T: Real> {
     layer: PackedMultiHead<T>,
@@ -136,7 +136,7 @@ impl<T: Real> MultiHeadInference<T> {
         }
     }
 
-    /// Draws what does not depend on the sequences but for their number.
+    /// Prepares the settings that depend on the sequences only by their number, and draws them.
     fn know(&mut self, batch: usize) -> Result<(), Error> {
         let PackedMultiHead {
             maps,

@@ -1,4 +1,4 @@
-//! What there is to see of a layer.
+//! Inspection of a layer: its weights, spectral points and correlations.
 
 use super::multi_head::{MultiHead, dims};
 use super::row_positions::RowPositions;
@@ -10,7 +10,7 @@ use dfdx::tensor::{Cpu, Tensor};
 use ndarray::{Array3, ArrayView3};
 
 impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
-    /// What there is to see: weights of every head, spectral points, correlation of the heads.
+    /// Returns the weights of every head, the spectral points and the correlation of the heads.
     ///
     /// For a sequence that attends to itself with padding, give the mask the query lengths too.
     ///
@@ -54,8 +54,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         })
     }
 
-    /// What there is to see of a sequence that attends to itself, where the mask's key lengths stand for the
-    /// query lengths unless it has them.
+    /// Returns the [inspection](Self::inspect) of a sequence that attends to itself. The mask's key lengths are used as
+    /// query lengths unless it has these.
     ///
     /// # Errors
     /// The errors of [`MultiHead::attend_self`].

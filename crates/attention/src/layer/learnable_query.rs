@@ -101,7 +101,7 @@ impl<Embed: Dim, E: Element, Wide: Dim> LearnableQueryLayer<Embed, E, Wide> {
         self.attention.attend(queries, memory, mask, pass)
     }
 
-    /// What there is to see: weights of every head from the queries to the positions of each sequence.
+    /// Returns the weights of every head from the queries to the positions of each sequence.
     ///
     /// # Errors
     /// The errors of [`LearnableQueryLayer::attend`].

@@ -61,7 +61,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     }
 }
 
-/// What the module takes: sequences `[B, T, Embed]`, alone or with the mask of the pass.
+/// An input of the module: sequences `[B, T, Embed]`, alone or with the mask of the pass.
 pub trait SelfAttending<Embed: Dim, E: Element> {
     /// The number of sequences.
     type Batch: Dim;
@@ -226,10 +226,10 @@ where
     }
 }
 
-/// What dfdx cannot build, whose layers have no parameter of a size that only settings know.
+/// Explains that dfdx cannot build this layer: no parameter of such layers has a size that only settings know.
 const LEARNT: &str = "a learnt position bias needs `MultiHead::try_new` and `Parameters`";
 
-/// A code for one element type is none for another.
+/// Explains that a position code cannot be carried over to another element type or device.
 const OWN_CODE: &str = "a position code of your own does not follow a layer to another type or device: change the \
                         layer's first, then give it the code by `with_position_code`";
 

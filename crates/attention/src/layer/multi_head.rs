@@ -82,13 +82,13 @@ pub struct MultiHead<
     pub(super) source: PhantomData<S>,
 }
 
-/// What a layer gives: the output, and the penalty summed over the batch.
+/// The result of a layer: the output, and the penalty summed over the batch.
 #[derive(Clone, Debug)]
 pub struct Attention<Out, Penalty> {
     /// The attended values, `[B, Tq, Embed]`.
     pub output: Out,
-    /// What the objective adds, already weighted ($\beta \mathrm{KL}$), summed over the batch;
-    /// [`Penalty::share`](crate::card::Penalty::share) says what to multiply it with.
+    /// The term that the objective adds, already weighted ($\beta \mathrm{KL}$) and summed over the batch.
+    /// [`Penalty::share`](crate::card::Penalty::share) returns the factor to multiply it with.
     pub penalty: Penalty,
 }
 
@@ -389,15 +389,15 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         })
     }
 
-    /// The layer as it stands, for attention without a tape in memory that is used again.
+    /// Returns the layer with its present parameters, for attention without a tape in reused memory.
     ///
-    /// Its parameters are copied and packed, so that later changes of the layer's do not reach it.
-    /// What a latent kernel draws is drawn from the pass's seed, as it is with a tape.
+    /// The parameters are copied and packed, so later changes of the layer do not reach them. A latent kernel draws
+    /// from the pass's seed, as it does with a tape.
     ///
     /// # Errors
-    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings), but for [`Error::Unsupported`]: a
-    /// mechanism that is not attention by some settings, or not before it sees the sequences, is computed by
-    /// its forward pass, or by settings made anew in each call.
+    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings), except [`Error::Unsupported`]. A mechanism
+    /// that is not attention by some settings is computed by its forward pass instead. One whose settings depend on the
+    /// sequences gets new settings in each call.
     ///
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};

@@ -14,14 +14,15 @@ use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
 use ndarray::{Array4, ArrayView3, ArrayViewD, Ix3, IxDyn};
 use std::sync::Arc;
 
-/// A [`MultiHead`](super::MultiHead) layer as an operation on its sequences (one, or queries and memory), the
-/// weight and bias of each map, the one to the output last, the table of the position bias, if it is learnt, and
-/// the mechanism's parameters, if it has any.
+/// A [`MultiHead`](super::MultiHead) layer as an operation. Its inputs are its sequences (one, or queries and memory),
+/// the weight and bias of each map with the output map last, the table of a learnt position bias, and the mechanism's
+/// parameters, if it has any.
 ///
 /// It has two outputs: the attended values and the penalty, summed over the batch.
 ///
-/// Backwards the mechanism gives the gradients of its streams, its parameters and the position bias together; it
-/// is not asked where nobody wants any of them, and no map is gone back through whose gradients nobody wants.
+/// The backward pass of the mechanism gives the gradients of its streams, its parameters and the position bias
+/// together. It is skipped if none of them is requested, and so is the backward pass of a map whose gradients are not
+/// requested.
 #[derive(Clone, Debug)]
 pub struct MultiHeadOperation<T: Real> {
     pub(super) mechanism: Arc<dyn Mechanism<T>>,
@@ -34,7 +35,7 @@ pub struct MultiHeadOperation<T: Real> {
     pub(super) sequences: usize,
 }
 
-/// What the backward pass of [`MultiHeadOperation`] needs.
+/// The values that the backward pass of [`MultiHeadOperation`] needs.
 #[derive(Debug)]
 pub struct SavedHeads<T> {
     heads: Mapped<T>,

@@ -1,4 +1,4 @@
-//! What a layer adds to the logits of pairs by their positions.
+//! Position biases: terms that a layer adds to the logits of pairs by their positions.
 
 use crate::{Bias, Error};
 use bochner_numerics::{ArgumentError, Real, argument};
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum PositionBias {
-    /// None.
+    /// No bias.
     #[default]
     None,
     /// [`Bias::alibi`].

@@ -1,4 +1,4 @@
-//! Which memory each sequence of a decoder reads.
+//! The assignment of a decoder's sequences to the memories that they read.
 
 use crate::Error;
 use bochner_numerics::{Buffers, Real, argument};
@@ -33,8 +33,8 @@ impl Readers {
         readers
     }
 
-    /// Sequence `b` becomes what `indices[b]` was. Returns which of the memories are read from now on, in their order:
-    /// they are numbered anew.
+    /// Replaces sequence `b` by the previous sequence `indices[b]`. Returns the memories that are still read, in their
+    /// order; they are renumbered in this order.
     ///
     /// # Errors
     /// [`Error::Argument`] without an index, or for a sequence that is not there.
@@ -43,7 +43,7 @@ impl Readers {
         for &index in indices {
             argument::index("indices", index, self.of.len())?;
         }
-        // The order is made anew below: its memory holds the sequences of before.
+        // The order is computed again below; until then its memory holds the previous sequences.
         self.order.clone_from(&self.of);
         let (of, before) = (&mut self.of, &self.order);
         of.clear();
@@ -52,7 +52,7 @@ impl Readers {
         Ok(&self.read)
     }
 
-    /// Groups the sequences by their memories, and numbers these anew.
+    /// Groups the sequences by their memories, and renumbers these.
     fn arrange(&mut self) {
         self.order.clear();
         self.order.extend(0..self.of.len());
@@ -89,7 +89,7 @@ impl Readers {
         [self.places.len() / self.each, self.each]
     }
 
-    /// What belongs to the sequence in each place, given what belongs to each sequence.
+    /// Returns the value of the sequence in each place, given a value for each sequence.
     pub(super) fn in_places<V: Copy>(&self, of_sequences: &[V]) -> impl Iterator<Item = V> {
         self.places.iter().map(|&b| of_sequences[b])
     }

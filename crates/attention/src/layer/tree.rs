@@ -14,9 +14,9 @@ use bochner_numerics::lists::keep_marked;
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) readers: Readers,
-    /// Which positions of its memory each sequence has passed.
+    /// The positions of its memory that each sequence has passed.
     passed: Vec<Vec<bool>>,
-    /// The rows of before, whose memory the next ones take.
+    /// The rows before a reorder, whose memory the next ones take.
     before: Vec<Vec<bool>>,
     /// The number of positions that each sequence has passed.
     lengths: Vec<usize>,

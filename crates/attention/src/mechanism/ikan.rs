@@ -4,7 +4,7 @@ use super::{Mikan, squared};
 use crate::Card;
 use bochner_spectral::Copula;
 
-/// What the card of these settings says.
+/// The card of these settings.
 pub(super) const CARD: Card = Card {
     name: "ikan",
     title: "a squared kernel with an implicit spectral density and any p-norm",

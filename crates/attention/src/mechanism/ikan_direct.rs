@@ -34,11 +34,11 @@ pub struct IkanDirect {
     pub points: usize,
     /// The floor e under the squared kernel, from 0 to 1.
     pub floor: f64,
-    /// Where the points start. The released code's is [`DirectInit::KaimingUniform`].
+    /// The initial points. The released code starts with [`DirectInit::KaimingUniform`].
     pub start: DirectInit,
     /// The source whose equations are followed.
     pub preset: Preset,
-    /// Which kernel the points belong to.
+    /// The kernel that the points belong to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
     /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one

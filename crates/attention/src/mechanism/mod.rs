@@ -1,5 +1,5 @@
-//! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
-//! mechanisms, a file each.
+//! The interface of every attention mechanism, whatever its kernel, normaliser and parameters, and the mechanisms, a
+//! file each.
 
 mod custom;
 mod fingerprint;
@@ -158,7 +158,7 @@ pub fn find(name: &str) -> Option<Variant> {
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 pub trait Mechanism<T: Real>: Debug + Send + Sync {
-    /// What the mechanism is and can do under its settings.
+    /// Describes the mechanism, and its abilities under its settings.
     fn card(&self) -> Card;
 
     /// Checks the settings.
@@ -289,7 +289,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         None
     }
 
-    /// What there is to see: weights of every head, spectral points, correlation of the heads.
+    /// Returns the weights of every head, the spectral points and the correlation of the heads.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a mechanism that shows no weights; otherwise as the forward pass.
@@ -379,11 +379,12 @@ fn of_pass<T: Real>(
     inputs.complete(mechanism.kernel(inputs, parameters, pass)?, pass)
 }
 
-/// How a mechanism decodes. A [`Form`] converts into this, with a causal mask and without a window or a bias.
+/// The form, mask and bias of a decoder. A [`Form`] converts into this, with a causal mask and without a window or a
+/// bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoding<'a, T> {
-    /// What is kept of the positions. [`Form::Automatic`] stands for the mechanism's own form; where that is automatic
-    /// too, random features keep sums if mask and bias allow them, and everything else keeps keys and values.
+    /// The form of the cache. [`Form::Automatic`] stands for the mechanism's own form. If that is automatic too, random
+    /// features keep sums where mask and bias allow them, and everything else keeps keys and values.
     pub form: Form,
     /// A window, if there is one.
     pub mask: &'a Mask,

@@ -1,4 +1,4 @@
-//! What a mechanism is given in a pass, and what it gives back.
+//! Inputs and results of a mechanism's passes.
 
 use super::fingerprint::Fingerprint;
 use crate::{Bias, Card, Error, Mask, Settings, card::Stream};
@@ -29,9 +29,9 @@ pub(crate) const MOST: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct Streams<'a, T> {
     arrays: [Option<ArrayView4<'a, T>>; MOST],
-    /// Which keys count.
+    /// The mask of the keys.
     pub mask: &'a Mask,
-    /// What is added to the logits of pairs, by a mechanism whose [card](crate::Card::bias) says so.
+    /// The term that is added to the logits of pairs, for a mechanism whose [card](crate::Card::bias) supports it.
     pub bias: Option<&'a Bias<T>>,
     /// Whether the backward pass gives the gradient of the bias, which must have numbers of its own.
     pub bias_gradient: bool,
@@ -86,7 +86,7 @@ impl<'a, T> Streams<'a, T> {
         }
     }
 
-    /// The same streams, whose backward pass gives the gradient of the bias.
+    /// Returns these streams with the request that the backward pass give the gradient of the bias.
     #[must_use]
     pub fn with_bias_gradient(self) -> Self {
         Self {
@@ -348,13 +348,13 @@ impl Pass {
     }
 }
 
-/// What a forward pass gives. It knows what it is of, so that a backward pass of something else is an error.
+/// The result of a forward pass. It remembers its inputs, so that a backward pass with other inputs is an error.
 #[derive(Debug)]
 pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Output<T>,
-    /// What the objective adds for each example, already weighted (for a latent kernel
-    /// $\beta \mathrm{KL}$), `[B]`; [`Penalty::share`](crate::card::Penalty::share) says what to multiply it with.
+    /// The term that the objective adds for each example, already weighted (for a latent kernel $\beta \mathrm{KL}$),
+    /// `[B]`. [`Penalty::share`](crate::card::Penalty::share) returns the factor to multiply it with.
     pub penalty: Array1<T>,
     of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,
@@ -396,7 +396,7 @@ impl<T: Real> Forward<T> {
         Self::new(of, output, Array1::zeros(batch), saved)
     }
 
-    /// What was saved, for a backward pass of the same.
+    /// Returns the saved values, for a backward pass of the same inputs.
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if it was saved by another mechanism, or in a pass of something else.
@@ -407,7 +407,7 @@ impl<T: Real> Forward<T> {
         }
     }
 
-    /// What was saved by a mechanism, whatever it is of.
+    /// Returns the values saved by a mechanism, whatever its inputs were.
     pub(super) fn look<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
         let own = self.saved.downcast_ref();
         own.ok_or(Error::ForeignForward { mechanism })
@@ -445,7 +445,7 @@ impl<T> Gradients<T> {
     }
 }
 
-/// What [`Mechanism::inspect`](crate::Mechanism::inspect) shows.
+/// The result of [`Mechanism::inspect`](crate::Mechanism::inspect).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspection<T> {
     /// The weights of every head, `[B, M, Tq, Tk]`.

@@ -76,7 +76,7 @@ macro_rules! list_of_mechanisms {
             all
         }
 
-        /// What each mechanism says of itself, gathered.
+        /// Gathers the examples, refusals and references of all mechanisms.
         #[cfg(feature = "conformance")]
         impl crate::conformance::Conformance for Variant {
             fn examples() -> Vec<Self> {

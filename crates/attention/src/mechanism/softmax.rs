@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Softmax {
-    /// What inner products are multiplied with, from 1e-30 to 1e30; `None` for $1 / \sqrt d$ with the width d of a head.
+    /// The factor of inner products, from 1e-30 to 1e30. `None` for $1 / \sqrt d$ with the width d of a head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
-//! form or as the released code has it.
+//! The common part of the squared-kernel mechanisms: attention over given spectral points, in the paper's form or in
+//! that of the released code.
 
 use super::pass::Attended;
 use crate::error::{self, Error};
@@ -24,7 +24,7 @@ const FREQUENCY_SCALE: f64 = TAU;
 /// Rate of the dropout that falls on the magnitudes in training of the released code.
 const MAGNITUDE_DROPOUT: f64 = 0.1;
 
-/// What the cards of the squared kernels have in common; Table 1 states the cost.
+/// The card that the squared kernels share. Table 1 states the cost.
 pub(super) const CARD: Card = Card {
     paper: "Song et al. 2021",
     linear_form: Support::Yes,
@@ -33,7 +33,8 @@ pub(super) const CARD: Card = Card {
     ..Card::PAIRWISE
 };
 
-/// Whether a squared kernel takes a bias. Magnitudes that are dropped in training leave no logits to add it to.
+/// Returns the support of a squared kernel for a bias. Magnitudes that are dropped in training leave no logits to add
+/// it to.
 pub(super) fn takes_bias(preset: Preset) -> Support {
     match preset {
         Preset::Paper => Support::Yes,
@@ -43,7 +44,7 @@ pub(super) fn takes_bias(preset: Preset) -> Support {
     }
 }
 
-/// $(f^2 + e) e^{m_j}$ over spectral points that somebody else provides.
+/// $(f^2 + e) e^{m_j}$ over spectral points that the caller provides.
 pub(super) struct SquaredKernel {
     pub(super) p: f64,
     pub(super) floor: f64,
@@ -196,7 +197,7 @@ impl SquaredKernel {
     }
 }
 
-/// What an inspection shows: w1 and w2, which are the same for a stationary kernel.
+/// Returns the spectral points of an inspection: w1 and w2, which are equal for a stationary kernel.
 pub(super) fn shown<T: Real>(points: &[Array4<T>]) -> (Array4<T>, Array4<T>) {
     let [first, last] = [points.first(), points.last()].map(|w| w.expect("spectral points"));
     (first.clone(), last.clone())
@@ -209,7 +210,7 @@ mod conformance {
     use rand::Rng;
 
     impl SquaredKernel {
-        /// p and the floor, each drawn anew or not.
+        /// Returns p and the floor, each newly drawn or unchanged.
         pub(in crate::mechanism) fn extreme(&self, rng: &mut dyn RngCore) -> (f64, f64) {
             let p = power_of_ten(-2.0..1.3, rng);
             let floor = [0.0, 1e-30, 1e-5, 1.0][rng.gen_range(0..4)];

@@ -87,7 +87,7 @@ fn on_one_thread(f: impl FnOnce() + Send) {
     pool.build().unwrap().install(f);
 }
 
-/// Which steps of a decoder allocate; `None` if the settings do not decode.
+/// Returns the steps of a decoder that allocate; `None` if the settings do not decode.
 fn allocating<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<Vec<usize>> {
     let size = DecoderSize {
         batch: BATCH,

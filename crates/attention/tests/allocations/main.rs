@@ -1,4 +1,4 @@
-//! What attention allocates, in a process whose allocator counts.
+//! Allocations of attention, in a process whose allocator counts.
 
 mod decoding_allocates_nothing;
 mod memory_grows_with_length;

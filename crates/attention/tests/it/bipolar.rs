@@ -1,4 +1,4 @@
-//! What bipolar attention alone has: exact exponents, surrogate slopes, integers, and its paper's theorems.
+//! Properties of bipolar attention alone: exact exponents, surrogate slopes, integers, and its paper's theorems.
 
 use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_attention::{
@@ -400,8 +400,8 @@ fn sums_stay_in_their_range() {
     }
 }
 
-/// Weights of a half down to 2^-31 leave room for many smaller ones, each of which takes a unit from a negative value:
-/// such a sum ends at the end of 32 bits. Of a positive one the smaller weights leave nothing.
+/// Weights of a half down to 2^-31 leave room for many smaller weights. Each of these takes a unit from a negative
+/// value, so that the sum saturates at the smallest 32-bit integer. They add nothing to a sum of positive values.
 #[test]
 fn sums_of_weights_below_a_unit_stay_in_their_range() {
     let scores: Vec<i64> = (-10..=20).rev().chain([-19; 100]).collect();

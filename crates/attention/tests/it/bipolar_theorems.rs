@@ -112,7 +112,7 @@ fn theorem_2_correlations_with_the_raw_product() {
     }
 }
 
-/// What Theorem 2 is for: the key of the largest product is found more often from ternary numbers.
+/// The purpose of Theorem 2: the key of the largest product is found more often from ternary numbers.
 #[test]
 fn ternary_products_find_the_largest_more_often() {
     let (width, keys) = (32, 16);

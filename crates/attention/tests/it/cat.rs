@@ -1,4 +1,4 @@
-//! What is said of CAT: circulants by Fourier transforms, their symmetries, and a causal form that is causal.
+//! Properties of CAT: circulants by Fourier transforms, their symmetries, and a causal form that is causal.
 
 use bochner_attention::{
     Cat, Error, Mask, Mechanism, Pass,
@@ -127,7 +127,7 @@ fn weights_are_doubly_stochastic() {
     }
 }
 
-/// Where scores move with the values, a correlation stays and a convolution moves twice as far.
+/// A shift of scores and values together leaves a correlation in place and moves a convolution twice as far.
 #[test]
 fn shifts_are_not_followed_as_one_might_think() {
     let sequences = Sequences::<f64>::new(1, 11, 3);
@@ -143,7 +143,7 @@ fn shifts_are_not_followed_as_one_might_think() {
     }
 }
 
-/// Whatever follows a position changes no bit before it, not even a score that is beyond the exponential's range.
+/// A position changes no bit of the rows before it, even if its score is beyond the exponential's range.
 fn the_future_changes_nothing<T: Real>(time: usize, seed: u64, late: &[f64]) {
     let sequences = Sequences::<T>::new(1, time, seed);
     let want = sequences.attend(CatForm::Causal, &Mask::none());

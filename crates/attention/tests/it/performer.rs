@@ -1,4 +1,4 @@
-//! What Performer alone has: features of either sign, draws, and a causal form that is causal.
+//! Properties of Performer alone: features of either sign, draws, and a causal form that is causal.
 
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{

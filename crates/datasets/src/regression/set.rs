@@ -60,7 +60,7 @@ list_of_sets! {
     Parkinsons = parkinsons;
 }
 
-/// What the module of a set says of it.
+/// The description of a set in its module.
 pub(super) struct Described {
     /// The name of its folder.
     pub(super) name: &'static str,
@@ -70,19 +70,19 @@ pub(super) struct Described {
     pub(super) is_series: bool,
     /// Whether a ten-fold partition has been published, `folds10.txt`.
     pub(super) has_published_folds: bool,
-    /// Where the table is.
+    /// The place of the table.
     pub(super) table: Place,
-    /// Where it is in the row order of [`Protocol::R90`].
+    /// The place of the table in the row order of [`Protocol::R90`].
     pub(super) released: Place,
 }
 
-/// Where a table is, target last.
+/// The place of a table, with the target as its last column.
 pub(super) enum Place {
     /// In this crate.
     Here,
     /// In the source's scaled files, `train.csv` and `test.csv`.
     Scaled,
-    /// In a raw file, to be scaled, with what reads it.
+    /// In a raw file, to be scaled, with the function that reads it.
     Raw(&'static str, fn(&str, &[u8]) -> Result<Table, Error>),
 }
 
@@ -110,7 +110,7 @@ impl RegressionSet {
 
 named!(RegressionSet, "regression set");
 
-/// How rows are split into training, validation and test rows.
+/// The split of rows into training, validation and test rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Protocol {
     /// Ten-fold cross-validation with a validation fold, [`Split::cross_validation`](crate::Split::cross_validation).

@@ -1,4 +1,4 @@
-//! What calls give, and how near that is.
+//! Results of attention calls, and their distance from one another.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a decoder holds, and forgets.
+//! The positions that a decoder holds in its caches: their number, their order and their removal.
 
 use super::Cache;
 use super::cache::{PairsCache, first_seen};
@@ -10,13 +10,13 @@ use crate::features::FeaturesCache;
 use crate::settings::Kernel;
 use bochner_numerics::{Real, argument};
 
-/// What a reorder needs beside the caches, kept for the next one.
+/// Memory of a reorder apart from the caches, kept for the next reorder.
 pub(super) struct Moves<T: Real> {
-    /// How many sequences are still to take over each one of before.
+    /// The number of sequences that still have to take over each cache of before the reorder.
     uses: Vec<usize>,
-    /// The lengths of before.
+    /// The lengths before the reorder.
     lengths: Vec<usize>,
-    /// The caches of before, until they are taken over.
+    /// The caches before the reorder, until sequences take them over.
     before: Vec<Option<Cache<T>>>,
     /// The caches that no sequence takes over.
     unused: Vec<Cache<T>>,

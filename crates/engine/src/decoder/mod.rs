@@ -338,7 +338,7 @@ impl<T: Real> Decoder<T> {
             });
         }
         let mask = std::mem::replace(&mut self.settings.mask, self.nothing.clone());
-        // Placeholders of which nothing is added.
+        // Placeholders, from which nothing is added to the cache.
         let key = q.slice(s![.., ..self.kv_heads, ..queries.min(1), ..]);
         let [batch, _, positions, value_width] = self.output_shape(queries.min(1));
         let zero = T::zero();

@@ -196,8 +196,8 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Returns the features relative to a shift and, if there are any, to the levels of the rows; not above one but
-    /// for values and rounding.
+    /// Returns the features relative to a shift and, if there are any, to the levels of the rows. Apart from values and
+    /// rounding they are at most 1.
     pub(super) fn relative(
         &self,
         shift: Shift<T>,

@@ -73,14 +73,14 @@ impl Course {
     }
 }
 
-/// Where spans are cut into parts: what is not padding by its own length, so that padding changes no sum, and
-/// the padding behind it by the shape.
+/// The cut of spans into parts. Spans that are not all padding are cut by their own number, so that padding changes no
+/// sum. The padding behind them is cut by the shape.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// The first spans, which are not all padding, and how many of them make a part.
+    /// The number of leading spans that are not all padding, and the number of them in a part.
     counting: usize,
     size: usize,
-    /// How many of the others make a part.
+    /// The number of the other spans in a part.
     size_of_padding: usize,
 }
 

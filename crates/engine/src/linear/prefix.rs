@@ -48,9 +48,9 @@ pub(crate) trait ResultRows: Send + Sized {
 pub(crate) trait PrefixSums<T: Real>: Sync {
     type Sums: RunningSums;
     type Out<'o>: ResultRows;
-    /// What the backward pass is given of the whole head.
+    /// The inputs of the backward pass for the whole head.
     type Given<'g>: Sync;
-    /// What a task keeps from span to span.
+    /// State that a task carries from one span of the sequence to the next.
     type Task: Send;
 
     fn course(&self) -> &Course;
@@ -101,10 +101,10 @@ pub(crate) trait PrefixSums<T: Real>: Sync {
     );
 }
 
-/// What the parts of a head start from; if not causal, one for all.
+/// Returns the sums that each part of a head starts from. Without causality there is one, which all parts share.
 pub(crate) fn starts<T: Real, H: PrefixSums<T>>(head: &H) -> Vec<H::Sums> {
     let course = head.course();
-    // Nobody reads the sums of a causal sequence's last part.
+    // The sums of a causal sequence's last part are never read.
     let parts = course.key_parts().count();
     let count = parts - usize::from(course.causal).min(parts);
     let mut parts = Vec::with_capacity(count + 1);
@@ -234,11 +234,11 @@ pub(crate) fn backward<T: Real, H: PrefixSums<T>>(
     tasks
 }
 
-/// What the queries of a part leave to the others.
+/// The results of a part's queries that the other parts need.
 struct Left<T: Real, H: PrefixSums<T>> {
     /// Gradient sums over the part's queries, relative to the reference that its first query read.
     sums: H::Sums,
-    /// The references of what each span read.
+    /// The references that each span read.
     references: Vec<<H::Sums as RunningSums>::Reference>,
     task: H::Task,
 }

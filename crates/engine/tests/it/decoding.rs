@@ -17,6 +17,7 @@ fn kinds() -> Vec<Settings<f64>> {
     let mask = &Mask::causal();
     vec![
         Settings::softmax(mask),
+        Settings::softmax(&mask.clone().with_window(3, 0).expect("a window")),
         Settings {
             bias: Some(Bias::alibi()),
             ..Settings::softmax(mask)

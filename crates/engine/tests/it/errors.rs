@@ -1,4 +1,4 @@
-//! Whatever cannot be is refused by an error that names it.
+//! Invalid arguments are refused by an error that names them.
 
 use crate::errors_of_features::Ones;
 use crate::errors_of_scans::Copy;

@@ -1,4 +1,4 @@
-//! What is refused of features.
+//! Feature arguments that are rejected.
 
 use crate::errors::{refused, x};
 use bochner_engine::numerics::Real;

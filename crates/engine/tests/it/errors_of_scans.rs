@@ -1,4 +1,4 @@
-//! What is refused of scans.
+//! Scan arguments that are rejected.
 
 use crate::errors::{refused, x};
 use bochner_engine::ndarray::Array4;

@@ -46,7 +46,7 @@ pub(crate) fn multiply<T: Real>(
     })
 }
 
-/// How often each row of the right matrix must be read, on average, for an aligned copy to pay.
+/// The average number of times that each row of the right matrix must be read for an aligned copy to pay.
 const READS: usize = 8;
 
 /// The bytes of a cache line and of the widest register.
@@ -66,8 +66,9 @@ fn aligned<'a, T: Real>(x: &'a [T], memory: &'a mut Vec<T>) -> &'a [T] {
     &memory[first..]
 }
 
-/// The columns and values of a row's entries, but for zeros: of transposed features, of which dropout
-/// leaves many and whose values lie far apart. Without a branch, which would be guessed wrong as often.
+/// Returns the columns and values of a row's nonzero entries. The entries are those of transposed features: dropout
+/// leaves many zeros among them, and their values lie far apart. There is no branch, because it would be mispredicted
+/// as often.
 #[inline(always)]
 fn keep_nonzero<T: Real>(
     entries: impl ExactSizeIterator<Item = (u32, T)>,

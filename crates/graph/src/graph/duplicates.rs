@@ -24,8 +24,8 @@ impl Graph {
             .sum()
     }
 
-    /// The graph with every edge once: of those with the same ends the first that the caller listed.
-    /// The edges that are kept stay in order, and are numbered anew.
+    /// Returns the graph with every edge once: of edges with the same ends it keeps the first that the caller listed.
+    /// The edges that are kept stay in order and are renumbered.
     ///
     /// ```
     /// use bochner_graph::Graph;

@@ -48,7 +48,8 @@ fn gradients<O: Operation<f64>>(
     found.into_iter().flatten().collect()
 }
 
-/// The multiplications that the gradients along some inputs cost, each of which is what it is among all.
+/// Counts the multiplications for the gradients along some inputs, and checks that each gradient equals that from a
+/// pass with all gradients.
 fn products<O: Operation<f64>>(operation: &O, inputs: &[ArrayViewD<f64>], wanted: &[bool]) -> u64 {
     let (outputs, saved) = apply(operation, inputs).unwrap();
     let ones: Vec<_> = outputs.iter().map(|y| ArrayD::ones(y.raw_dim())).collect();

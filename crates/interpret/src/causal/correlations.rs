@@ -47,15 +47,15 @@ pub struct Correlations {
     rows: Array2<f64>,
     /// Their norms, the standard deviations.
     deviations: Array1<f64>,
-    /// How many samples they come from, where that is known.
+    /// The number of samples that they come from, if it is known.
     pub(super) samples: Option<usize>,
 }
 
-/// Tokens whose outputs vary less than this share of what the values do are not told from constants.
+/// Tokens whose outputs vary less than this share of the values' largest variance are not told from constants.
 const LEAST_VARIANCE: f64 = 1e-8;
 
-/// Where all tokens are correlated more than this, weights that differ by less than a thousandth say the same of
-/// all of them.
+/// The largest correlation at which weights are told apart. If all tokens are correlated more, weights that differ by
+/// less than a thousandth give the same correlations for all of them.
 const LARGEST_CORRELATION: f64 = 1.0 - 1e-6;
 
 impl Correlations {
@@ -76,23 +76,23 @@ impl Correlations {
     }
 
     /// The correlations between some of the tokens of one head, in this order. Tokens that are left out, such as
-    /// padding and tokens that repeat others, keep their effect on these, which stands in their columns of `a`. Cutting
-    /// their columns away with their rows would make another model.
+    /// padding and tokens that repeat others, keep their effect on these tokens: it is in their columns of `a`. Cutting
+    /// away their columns with their rows would give another model.
     ///
     /// # Shapes
-    /// `a: [T, T]`, rows are queries; `values` as [`ValueCovariance`] says, of all tokens.
+    /// `a: [T, T]`, rows are queries; `values` of all tokens, see [`ValueCovariance`].
     ///
     /// # Errors
-    /// * [`Error::Argument`] for weights that are not square, other shapes of `values`, a token that is not there, or
-    ///   numbers that are not finite; rows of `a` that are left out are not looked at, values of all tokens are;
+    /// * [`Error::Argument`] for weights that are not square, other shapes of `values`, a token that does not exist, or
+    ///   numbers that are not finite, among the values of all tokens and the rows of `a` that are not left out;
     /// * [`Error::RepeatedNode`] for a token that is named twice;
     /// * [`Error::TooFewTokens`] below three tokens;
     /// * [`Error::TooFewSamples`] for values of fewer than two columns;
     /// * [`Error::Dense`] if the given covariance is not symmetric and positive definite;
     /// * [`Error::LowVariance`] for a token whose variance is below 1e-8 of the largest of the values, such as one whose
     ///   row is zeros;
-    /// * [`Error::NearlyUniform`] where all tokens are correlated by more than $1 - 10^{-6}$. Weights that are uniform but
-    ///   for noise pass if the noise is larger than this, and their structure is that of the noise;
+    /// * [`Error::NearlyUniform`] where all tokens are correlated by more than $1 - 10^{-6}$. Weights that are uniform
+    ///   apart from noise pass if the noise is larger than this, and their structure is that of the noise;
     /// * [`Error::RankDeficient`] where rows depend on one another to the precision of `T`.
     ///
     /// ```

@@ -4,7 +4,7 @@ use crate::Error;
 use bochner_numerics::argument;
 use std::fmt;
 
-/// What an edge says, at one of its ends, of the node there.
+/// The mark of an edge at one of its ends, which tells about the node there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// It is not known whether the node is a cause of the other one.

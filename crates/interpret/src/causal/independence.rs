@@ -1,4 +1,4 @@
-//! What a search asks: whether two tokens are independent where others are known.
+//! Questions of a search: are two tokens independent, given others?
 
 use super::{Correlations, FisherTest};
 use crate::Error;

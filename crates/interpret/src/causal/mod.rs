@@ -1,4 +1,4 @@
-//! Which tokens cause which, as far as attention tells.
+//! Causal discovery: the causes among tokens, as far as attention shows them.
 
 mod correlations;
 mod explanation;

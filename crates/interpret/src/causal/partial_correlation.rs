@@ -1,4 +1,4 @@
-//! How far two tokens vary together where others are known, and whether that can be chance.
+//! Partial correlations of two tokens given others, and their tests against chance.
 
 use super::Correlations;
 use super::independence::distinct;
@@ -37,7 +37,8 @@ impl Correlations {
         Ok(x.dot(&y).clamp(-1.0, 1.0))
     }
 
-    /// What a token's row leaves beside an orthonormal basis, at length 1. The rows are linearly independent.
+    /// Returns the part of a token's row that is orthogonal to an orthonormal basis, at length 1. The rows are linearly
+    /// independent.
     fn left_of(&self, token: usize, basis: &[Array1<f64>]) -> Array1<f64> {
         let mut row = self.rows().row(token).to_owned();
         for direction in basis.iter().chain(basis) {

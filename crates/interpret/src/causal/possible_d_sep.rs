@@ -3,10 +3,10 @@
 use super::{Mark, MixedGraph};
 use std::collections::{BTreeSet, VecDeque};
 
-/// How far each node lies from `root` along walks that stay `inside`, `None` where none leads there.
+/// Returns the distance of each node from `root` along walks that stay `inside`, `None` if no walk leads there.
 ///
-/// On the walks every node between two others has arrows from both, or the three are joined to a triangle: what a
-/// path that conditioning opens may look like in one of the graphs that the marks leave possible.
+/// On the walks every node between two others has arrows from both, or the three are joined to a triangle. A path that
+/// conditioning opens may look like this in one of the graphs that the marks leave possible.
 pub(super) fn distances(
     graph: &MixedGraph,
     root: usize,
@@ -34,7 +34,7 @@ fn passes(graph: &MixedGraph, before: usize, node: usize, next: usize) -> bool {
     before != next && (graph.adjacent(before, next) || arrow(before) && arrow(next))
 }
 
-/// Sets of nodes each of which is reached from the root through the others of its set.
+/// Sets of nodes in which every node is reached from the root through other nodes of its set.
 pub(super) struct ReachedSets<'a> {
     graph: &'a MixedGraph,
     root: usize,

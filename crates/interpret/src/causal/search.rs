@@ -5,7 +5,7 @@ use super::{Independence, Mark, MixedGraph, orientation, tails};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the causes among some nodes, some of whose causes may not be among them.
+/// The causal structure among some nodes, some of whose causes may not be among them.
 ///
 /// ```
 /// use bochner_interpret::{CausalStructure, Correlations, ValueCovariance, ZeroCorrelation};
@@ -36,11 +36,11 @@ pub struct CausalStructure {
 impl CausalStructure {
     /// Finds the structure by asking for independences, iteratively.
     ///
-    /// The search begins with all nodes joined by ${\circ}{-}{\circ}$. In round $r = 0, 1, \dots$ it removes an
-    /// edge between $i$ and $j$ if they are independent given $r$ nodes, each a possible cause of $i$ or $j$, and each
-    /// reached from $i$ through others of them along a path that may be opened (or all from $j$). After each round
-    /// the marks are erased, and put anew by rules R0 to R4; the last round is the one in which nothing was left to
-    /// ask. Rules R5 to R10 then find the tails.
+    /// The search begins with all nodes joined by ${\circ}{-}{\circ}$. In round $r = 0, 1, \dots$ it removes an edge
+    /// between $i$ and $j$ if they are independent given $r$ nodes, each a possible cause of $i$ or $j$, and each
+    /// reached from $i$ through others of them along a path that may be opened (or all from $j$). After each round the
+    /// marks are erased and set again by rules R0 to R4. The last round is the one in which no question was left. Rules
+    /// R5 to R10 then find the tails.
     ///
     /// `largest` ends the search at sets of that size: two nodes that only a larger set separates then stay joined,
     /// and marks that follow from such an edge are uncertain. With [`FisherZ`](super::FisherZ), which refuses larger sets,
@@ -50,10 +50,10 @@ impl CausalStructure {
     /// [`Error::TooFewTokens`] below three nodes, and the errors of the questions.
     ///
     /// # Numerics
-    /// With answers that are right for some graph with latent and selecting nodes, the result is the partial
-    /// ancestral graph of it, with all arrows and tails that can be known. Where answers err, a mark that was put
-    /// first stands, and the result depends on the order of the nodes. The number of questions is exponential in
-    /// the number of nodes around those that stay joined.
+    /// If all answers are right for some graph with latent and selecting nodes, the result is its partial ancestral
+    /// graph, with all arrows and tails that can be known. If answers are wrong, the mark that was set first stays, and
+    /// the result depends on the order of the nodes. The number of questions is exponential in the number of nodes
+    /// around those that stay joined.
     ///
     /// # Reference
     /// Rohekar, Nisimov, Gurwicz, Novik, *Iterative causal discovery in the possible presence of latent confounders
@@ -165,7 +165,7 @@ impl CausalStructure {
     }
 }
 
-/// What is known of the causes before anything is asked.
+/// Knowledge of the causes before the search.
 #[derive(Clone, Copy)]
 enum Known {
     Nothing,

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::causal::testing::parsed;
 
-    /// What the oracle says of nodes 0 and 1 in a graph of four nodes, given these.
+    /// Returns the oracle's answer: are nodes 0 and 1 independent in a graph of four nodes, given these?
     fn separated(text: &str, given: &[usize]) -> bool {
         let graph = parsed(4, text);
         let oracle = Separation::new(&graph, &[0, 1, 2, 3], &[]).unwrap();

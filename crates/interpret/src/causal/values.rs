@@ -1,4 +1,4 @@
-//! How far the values of tokens vary together.
+//! Covariances of the values of tokens.
 
 use crate::Error;
 use bochner_dense::{Cholesky, symmetrised};

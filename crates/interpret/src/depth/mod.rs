@@ -1,4 +1,4 @@
-//! How depth and width of self-attention trade against each other.
+//! The trade-off between depth and width of self-attention.
 
 mod modular;
 mod network;

@@ -92,7 +92,7 @@ pub fn parameter_count(depth: f64, width: f64) -> Result<f64, Error> {
 pub struct DepthFit {
     /// The logarithm of the width at depth 0.
     pub a: f64,
-    /// What a layer adds to it, above 0.
+    /// The amount that a layer adds to it, above 0.
     pub b: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What the trace is made of, and what it leaves out.
+//! The parts of the trace, and the terms that it leaves out.
 
 use super::*;
 use bochner_attention::{kernels, weights};

@@ -1,4 +1,5 @@
-//! What IntelLabs' causality-lab finds in attention and in exact correlations, by the same search and the same test.
+//! Agreement with IntelLabs' causality-lab on attention and on exact correlations, by the same search and the same
+//! test.
 
 use bochner_interpret::{CausalStructure, Correlations, Error, FisherZ, ValueCovariance};
 use ndarray::Array2;

@@ -28,11 +28,11 @@ struct ReadOut {
     name: &'static str,
     read: Read,
     takes: Takes,
-    /// Where its numbers lie.
+    /// The range of its numbers.
     within: RangeInclusive<f64>,
 }
 
-/// What a read-out takes, and what its range holds for.
+/// The weights that a read-out takes and that its range holds for.
 #[derive(Clone, Copy, PartialEq)]
 enum Takes {
     /// Weights that are not negative; the range is that of rows which sum to 1.
@@ -99,7 +99,7 @@ fn tokens() -> [Array4<f64>; 3] {
     })
 }
 
-/// What a mechanism shows of random tokens; `None` if it has no weights to show.
+/// Returns the weights of a mechanism for random tokens; `None` if it has no weights to show.
 fn inspected(variant: &Variant, mask: &Mask) -> Option<Inspection<f64>> {
     let mechanism = variant.mechanism::<f64>();
     let (card, seed) = (mechanism.card(), Seed::new(28));

@@ -35,11 +35,11 @@ pub struct TextClassifierConfig {
     pub classes: usize,
     /// The settings of the encoder between the words and the mean.
     pub encoder: EncoderConfig,
-    /// The settings of the words' vectors; unless it is said, the rows of the table alone.
+    /// The settings of the words' vectors. Defaults to the rows of the table alone.
     #[serde(default)]
     pub embedding: WordEmbeddingConfig,
-    /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that numbers the words: another one is refused where
-    /// a [`SentenceClassifier`] is made. Unless it is said, only how many words there are is compared.
+    /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that numbers the words. A [`SentenceClassifier`]
+    /// refuses a vocabulary with another fingerprint. If `None`, only the numbers of words are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<u64>,
 }
@@ -254,10 +254,11 @@ impl<E: Element> TextClassifier<E> {
         })
     }
 
-    /// [`inspect`](Self::inspect) of sentences that are lists of the words' numbers, padded to the longest of them.
+    /// Returns [`inspect`](Self::inspect) of sentences that are lists of the words' numbers, padded to the longest of
+    /// them.
     ///
     /// # Errors
-    /// The errors of [`predict`](Self::predict), but for batches.
+    /// The errors of [`predict`](Self::predict), except those of batches.
     pub fn inspect_sentences(
         &self,
         sentences: &[Vec<usize>],

@@ -79,7 +79,7 @@ const FILE: Kind = Kind {
     method: "sentence_classifier",
 };
 
-/// What the file holds besides the model.
+/// The contents of the file besides the model.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
@@ -133,7 +133,7 @@ impl SentenceClassifier {
         &self.batches
     }
 
-    /// What mechanisms draw from in evaluation.
+    /// The seed of the mechanisms' draws in evaluation.
     pub fn seed(&self) -> Seed {
         self.seed
     }

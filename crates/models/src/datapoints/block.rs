@@ -17,7 +17,7 @@ use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, WithEmptyTape};
 use dfdx::tensor_ops::{ReshapeTo, TryAdd};
 use serde::{Deserialize, Serialize};
 
-/// Between what a [`Block`] attends.
+/// The tokens that a [`Block`] attends between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Between {
@@ -30,14 +30,14 @@ pub enum Between {
     Nothing,
 }
 
-/// What a [`Block`] normalises for its attention.
+/// The inputs of attention that a [`Block`] normalises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalised {
-    /// What queries, keys and values are made of, as the paper says.
+    /// Normalises the inputs of queries, keys and values, as the paper says.
     #[default]
     All,
-    /// What queries are made of alone, as the authors' code does; keys and values read the table as it is.
+    /// Normalises the inputs of queries alone, as the authors' code does. Keys and values read the table as it is.
     Queries,
 }
 
@@ -51,20 +51,20 @@ pub struct BlockConfig {
     pub width: usize,
     /// Number of heads; must divide the width of a token.
     pub heads: usize,
-    /// Between what the block attends.
+    /// The tokens that the block attends between.
     pub between: Between,
     /// The attention mechanism; `None` for softmax attention with the scale $1 / \sqrt h$, where h is the width of a token,
     /// not of a head, as in the paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<Variant>,
-    /// What is normalised for the attention.
+    /// The inputs of attention that are normalised.
     #[serde(default)]
     pub normalised: Normalised,
     /// Rate of dropout on the hidden layer and on both branches; that on attention weights, where the mechanism has any,
     /// comes with the [`Pass`].
     #[serde(default)]
     pub dropout: f64,
-    /// What both norms add to the variance, above 0.
+    /// The number that both norms add to the variance, above 0.
     #[serde(default = "epsilon")]
     pub epsilon: f64,
 }

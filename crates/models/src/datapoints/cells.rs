@@ -5,7 +5,7 @@ use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, given, slices, slots};
 use ndarray::ArrayViewD;
 
-/// Where the numbers of each column begin, and how many there are in all.
+/// Returns the offset of each column's numbers, and the count of all numbers.
 pub(super) fn starts(columns: &[Column], beside: usize) -> (Vec<usize>, usize) {
     let mut end = 0;
     let start = |column: &Column| {
@@ -106,8 +106,8 @@ impl<T: Real> Operation<T> for Encode<T> {
     }
 }
 
-/// What stands in all cells, $y_{ij} = U_j h_{ij} + c_j$: an operation on h, `[n, columns, e]`, U, `[sizes, e]`, and c,
-/// `[sizes]`, with an output `[n, sizes]`; a number, or the logits of classes, for each column.
+/// The predictions for all cells, $y_{ij} = U_j h_{ij} + c_j$: an operation on h, `[n, columns, e]`, U, `[sizes, e]`,
+/// and c, `[sizes]`, with an output `[n, sizes]`. A column has one number, or the logits of its classes.
 pub(super) struct Decode(pub(super) Vec<Column>);
 
 impl Decode {

@@ -28,24 +28,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct NptConfig {
-    /// What the columns of a table hold.
+    /// The contents of the columns of a table.
     pub columns: Vec<Column>,
     /// The width e of a cell.
     pub width: usize,
     /// Number of heads; must divide the widths of a row and of a cell, as far as blocks attend between them.
     pub heads: usize,
-    /// Between what each block attends, at least one block; the paper alternates rows and columns, rows first.
+    /// The tokens that each block attends between, for at least one block. The paper alternates rows and columns, rows
+    /// first.
     pub blocks: Vec<Between>,
     /// The attention mechanism of all blocks; see [`BlockConfig::attention`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<Variant>,
-    /// What is normalised for the attention.
+    /// The inputs of attention that are normalised.
     #[serde(default)]
     pub normalised: Normalised,
     /// Rate of dropout; see [`BlockConfig::dropout`].
     #[serde(default)]
     pub dropout: f64,
-    /// What all norms add to the variance, above 0.
+    /// The number that all norms add to the variance, above 0.
     #[serde(default = "block::epsilon")]
     pub epsilon: f64,
 }
@@ -108,7 +109,7 @@ pub struct Npt<E: Element> {
     /// c of all columns, `[sizes]`.
     pub value_bias: Tensor<(usize,), E, Cpu>,
     config: NptConfig,
-    /// How many steps of training were taken, from which what features count follows.
+    /// The number of training steps taken, which determines the weight of the features.
     step: u64,
 }
 
@@ -154,8 +155,8 @@ impl<E: Element> Npt<E> {
         &self.config
     }
 
-    /// What stands in every cell of a table as far as the model can tell, known cells included: numbers, and the logits of
-    /// classes, `[n, sizes]`, column after column; and the attention's penalty.
+    /// Predicts every cell of a table, known cells included: numbers, and the logits of classes, `[n, sizes]`, column
+    /// after column. Returns the attention's penalty too.
     ///
     /// # Errors
     /// [`Error::Argument`] for a table with other columns; the errors of [`Block::apply`].
@@ -238,10 +239,10 @@ impl<E: Element> Npt<E> {
         Ok(seen)
     }
 
-    /// What stands in a column: numbers, `[n, 1]`, or the logits of classes, `[n, classes]`.
+    /// Predicts a column: numbers, `[n, 1]`, or the logits of classes, `[n, classes]`.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a column that there is not; the errors of [`apply`](Self::apply).
+    /// [`Error::Argument`] for a column that does not exist; the errors of [`apply`](Self::apply).
     pub fn predict(&self, table: &Table, column: usize, pass: Pass) -> Result<Array2<E>, Error> {
         argument::index("column", column, self.config.columns.len())?;
         let values = self.apply(table, NoneTape, pass)?.output.as_vec();
@@ -260,7 +261,7 @@ impl<E: Element> Npt<E> {
             .for_each(|block| block.go_to_step(step));
     }
 
-    /// What the penalty is of.
+    /// The kind of the attention's penalty.
     fn penalty(&self) -> Penalty {
         self.config
             .attention

@@ -4,7 +4,7 @@ use bochner_numerics::{ArgumentError, argument};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// What the cells of a column hold.
+/// The content of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Column {
@@ -43,11 +43,11 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table `[n, columns]` and which of its cells are known.
+    /// Creates a table from values `[n, columns]` and the mask of its known cells.
     ///
     /// # Errors
     /// [`ArgumentError`] without rows or columns, unless the shapes fit, for a known number that is not finite, a known
-    /// class that there is not, and a column of which nothing is known: there is nothing to infer from.
+    /// class that does not exist, and a column without a known cell, from which nothing can be inferred.
     pub fn new(
         columns: Vec<Column>,
         mut values: Array2<f32>,
@@ -76,7 +76,7 @@ impl Table {
         })
     }
 
-    /// What the columns hold.
+    /// The contents of the columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -86,12 +86,12 @@ impl Table {
         self.values.nrows()
     }
 
-    /// What the cells hold, 0 where they are hidden.
+    /// The contents of the cells, 0 where they are hidden.
     pub fn values(&self) -> ArrayView2<'_, f32> {
         self.values.view()
     }
 
-    /// Which cells are known.
+    /// The mask of the known cells.
     pub fn is_known(&self) -> ArrayView2<'_, bool> {
         self.is_known.view()
     }

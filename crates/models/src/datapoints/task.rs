@@ -48,25 +48,25 @@ impl Example {
     }
 }
 
-/// Which known cells are hidden in training, besides those that examples hide, and what they count.
+/// The known cells that training hides besides those that examples hide, and the weights of their errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Masking {
     /// The columns of targets.
     pub targets: Vec<usize>,
-    /// The chance that a known target is hidden in a step. Those that are not hidden stay visible: others may look at them.
+    /// The chance that a known target is hidden in a step. Targets that are not hidden stay visible to other cells.
     pub target_rate: f64,
-    /// The chance that a known cell of another column is hidden (nine times of ten) or replaced by what
-    /// a row drawn by chance holds.
+    /// The chance that a known cell of another column is hidden (nine times of ten) or replaced by the value of a row
+    /// drawn at random.
     pub feature_rate: f64,
-    /// What the error of features counts at first, from 0 to 1, that of targets counting the rest; it falls to 0 along a
-    /// cosine.
+    /// The initial weight of the features' error, from 0 to 1; the error of targets has the remaining weight. It falls
+    /// to 0 along a cosine.
     pub feature_weight: f64,
-    /// After how many steps it is 0.
+    /// The number of steps after which it is 0.
     pub steps: u64,
 }
 
 impl Masking {
-    /// Nothing is hidden but what examples hide.
+    /// Hides only the cells that examples hide.
     pub const NONE: Self = Self {
         targets: Vec::new(),
         target_rate: 0.0,
@@ -90,7 +90,7 @@ impl Masking {
         Ok(())
     }
 
-    /// What features count after so many steps.
+    /// The weight of the features' error after a number of steps.
     fn weight_after(&self, step: u64) -> f64 {
         let share = step.min(self.steps) as f64 / self.steps as f64;
         self.feature_weight * 0.5 * (1.0 + (std::f64::consts::PI * share).cos())
@@ -147,11 +147,11 @@ pub struct Task {
 pub type Trainer = training::Trainer<Task>;
 
 impl Task {
-    /// A task of tables with the same columns.
+    /// Creates a task of tables with the same columns.
     ///
     /// # Errors
-    /// [`Error::Argument`] without examples, for tables with different columns, for an example of which nothing is wanted
-    /// and nothing that counts is ever hidden, or a setting that is out of range.
+    /// [`Error::Argument`] without examples, for tables with different columns, for an example without a wanted cell in
+    /// which no cell of any weight is ever hidden, or for a setting that is out of range.
     pub fn new(examples: Vec<Example>, masking: Masking) -> Result<Self, Error> {
         argument::at_least_one("examples", examples.len())?;
         let columns = examples[0].table.columns();

@@ -1,10 +1,10 @@
 //! The decoder of a Transformer, with any attention of the registry that can be causal.
 
 mod layer;
-mod steps;
 
 pub use layer::{DecoderLayer, DecoderLayerConfig};
-pub use steps::{DecoderSteps, PackedDecoder};
+
+pub use crate::steps::{DecoderSteps, PackedDecoder};
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences};
@@ -38,8 +38,8 @@ impl DecoderConfig {
 /// Pre-LN layers one on top of the other, and a norm behind the last.
 #[derive(Clone, Debug)]
 pub struct Decoder<E: Element> {
-    layers: Vec<DecoderLayer<E>>,
-    norm: LayerNorm<usize, E>,
+    pub(crate) layers: Vec<DecoderLayer<E>>,
+    pub(crate) norm: LayerNorm<usize, E>,
 }
 
 impl<E: Element> Decoder<E> {

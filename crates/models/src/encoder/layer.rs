@@ -36,7 +36,7 @@ pub struct EncoderLayerConfig {
     /// Rate of dropout on the hidden layer and on both residual branches; that on attention
     /// weights, if the mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
-    /// Where the layer normalises; behind each half unless it is said.
+    /// The placement of the norms. Defaults to [`NormPlacement::Post`].
     #[serde(default)]
     pub norm: NormPlacement,
 }
@@ -76,7 +76,7 @@ pub(crate) fn check_layer(
     argument::rate("dropout", dropout)
 }
 
-/// Where a layer normalises its sequences.
+/// The placement of a layer's norms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormPlacement {
@@ -112,7 +112,7 @@ pub struct EncoderLayer<E: Element> {
     pub feed_forward: FeedForward<usize, usize, usize, E>,
     /// The norm of the feed-forward half.
     pub feed_forward_norm: LayerNorm<usize, E>,
-    /// Where the two norms stand.
+    /// The placement of the two norms.
     pub norm: NormPlacement,
     /// Dropout on both residual branches.
     pub dropout: Dropout,

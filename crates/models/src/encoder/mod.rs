@@ -72,8 +72,8 @@ impl EncoderConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Encoder<E: Element> {
-    layers: Vec<EncoderLayer<E>>,
-    norm: Option<LayerNorm<usize, E>>,
+    pub(crate) layers: Vec<EncoderLayer<E>>,
+    pub(crate) norm: Option<LayerNorm<usize, E>>,
 }
 
 impl<E: Element> Encoder<E> {
@@ -153,7 +153,7 @@ impl<E: Element> Encoder<E> {
         Pass::Training { seed, dropout }
     }
 
-    /// What the penalty of its attention is of.
+    /// The kind of the attention's penalty.
     pub(crate) fn penalty(&self) -> Penalty {
         self.layers[0].attention.config().variant.card().penalty
     }

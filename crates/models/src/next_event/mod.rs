@@ -317,7 +317,7 @@ impl<E: Element> NextEvent<E> {
         self.encoder.inspect(x, &mask, pass)
     }
 
-    /// What the encoder reads, and its mask.
+    /// Returns the input of the encoder, and its mask.
     fn read<T: Tape<E, Cpu>>(
         &self,
         kinds: Tensor<(usize, usize), usize, Cpu, T>,

@@ -39,12 +39,12 @@ pub struct Task {
 /// penalty ($\beta \mathrm{KL}$ divided by the number of sequences, or a loss of the batch).
 pub type Trainer = training::Trainer<Task>;
 
-/// How well next events are foretold.
+/// The quality of the predictions of next events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold {
-    /// How well all events but the first of each sequence are foretold.
+    /// The quality on all events except the first of each sequence.
     pub all: Assessment,
-    /// How well the last event of each sequence is foretold.
+    /// The quality on the last event of each sequence.
     pub last: Assessment,
 }
 
@@ -154,7 +154,7 @@ impl Trainer {
             .inspect(read.kinds, read.times, &read.lengths, pass)
     }
 
-    /// How well the next events of sequences are foretold, in evaluation.
+    /// Assesses the predictions of the next events of sequences, in evaluation.
     ///
     /// # Errors
     /// The errors of [`predict`](Self::predict); [`Error::Argument`] for a kind that the model does not have.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Architecture {
     /// Graph attention, an ELU between the layers.
     Attention {
-        /// How edges are weighed, in both layers.
+        /// The kind of attention of both layers.
         kind: AttentionKind,
         /// Heads of the first layer, side by side.
         heads: usize,

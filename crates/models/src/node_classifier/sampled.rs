@@ -16,8 +16,8 @@ use ndarray::{Array2, Axis, s};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How a large graph is learned from: some training nodes at a time, with some of the nodes that they
-/// attend to, and some of those that these attend to.
+/// Neighbourhood sampling for large graphs. A step reads some training nodes, some of the nodes that they attend to,
+/// and some of the nodes that these attend to.
 ///
 /// # Reference
 /// Hamilton, Ying and Leskovec 2017, *Inductive representation learning on large graphs*.
@@ -32,10 +32,10 @@ pub struct Sampling {
 }
 
 impl<E: Element> NodeClassifier<E> {
-    /// The logits of the targets of the second of two neighbourhoods, `[n, classes]`, and the layers'
-    /// penalties, given the features of the whole graph. With attention only.
+    /// Returns the logits of the targets of the second of two neighbourhoods, `[n, classes]`, and the layers'
+    /// penalties, given the features of the whole graph. Requires attention.
     ///
-    /// With [`FanOut::All`] and without dropout they are those of [`apply`](Self::apply), but for
+    /// With [`FanOut::All`] and without dropout, the logits equal those of [`apply`](Self::apply), except with
     /// mechanisms that infer their spectral points from the nodes: those see the nodes of the sample.
     ///
     /// # Errors

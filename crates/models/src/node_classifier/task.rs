@@ -80,7 +80,7 @@ impl Task {
         }
     }
 
-    /// How the graph is sampled in training, if it is.
+    /// The sampling of the graph in training, if it is sampled.
     pub fn sampling(&self) -> Option<&Sampling> {
         self.sampling.as_ref()
     }

@@ -6,11 +6,11 @@ use bochner_ops::{AdamConfig, Schedule};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How any model is trained: by Adam, with all the rest that an objective and a step may have.
+/// Settings of the training of any model: by Adam, with all the rest that an objective and a step may have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct TrainingConfig {
-    /// Adam's learning rate; PyTorch's default 0.001 unless it is said.
+    /// Adam's learning rate. Defaults to 0.001, as in PyTorch.
     #[serde(alias = "learning-rate")]
     pub learning_rate: f64,
     /// The decay rates of Adam's two moments; 0.9 and 0.999 by default, as in PyTorch.
@@ -19,8 +19,8 @@ pub struct TrainingConfig {
     /// The factor on the learning rate, by step; always 1 by default.
     #[serde(skip_serializing_if = "is_default")]
     pub schedule: Schedule,
-    /// The gradients of a step are scaled down to this norm, if theirs is larger; unless it is said, their norm
-    /// is not even taken.
+    /// The largest norm of a step's gradients, to which larger gradients are scaled down. If `None`, the norm is not
+    /// computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "clip-norm")]
     pub clip_norm: Option<f64>,

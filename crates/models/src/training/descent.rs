@@ -16,7 +16,7 @@ use std::path::Path;
 /// The purpose of the one stream that advances in training.
 const STREAM: &str = "training";
 
-/// A training run but for its model and its data.
+/// A training run without its model and its data.
 #[derive(Debug)]
 pub(crate) struct Descent {
     adam: Adam<f32>,
@@ -131,7 +131,7 @@ impl Descent {
         Ok(())
     }
 
-    /// What a checkpoint must agree in.
+    /// The description that a checkpoint must agree with.
     pub(super) fn description(&self) -> &str {
         &self.description
     }

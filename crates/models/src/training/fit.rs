@@ -6,16 +6,17 @@ use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// When a training ends.
+/// The end of a training: a number of epochs, or early stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct FitConfig {
     /// The largest number of epochs, those done before included.
     pub epochs: usize,
-    /// The training stops early after this many epochs in a row without a new best; it does not if nothing is said.
+    /// The early-stopping patience in epochs: the number of epochs in a row without a new best after which training
+    /// stops. `None` disables early stopping.
     #[serde(default)]
     pub patience: Option<usize>,
-    /// Which values of the measure are good.
+    /// The direction in which the measure improves.
     #[serde(default)]
     pub goal: Goal,
 }
@@ -32,14 +33,14 @@ impl FitConfig {
     }
 }
 
-/// Which values of a measure are good.
+/// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Small ones: a loss, an error.
+    /// Low values are good: a loss, an error.
     #[default]
     Lowest,
-    /// Large ones: an accuracy.
+    /// High values are good: an accuracy.
     Highest,
 }
 

@@ -1,4 +1,4 @@
-//! What a trainer has to know of a model and its data.
+//! The interface between a trainer and a model with its data.
 
 use crate::Error;
 use bochner_nn::Parameters;
@@ -7,20 +7,20 @@ use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 
-/// Something to learn: data, and a model's way to be wrong about them.
+/// A learning task: data, and a model's objective on them.
 ///
-/// Everything random comes from seeds that the [`Trainer`](super::Trainer) hands out, so that a run which was
-/// resumed draws what it would have drawn. [`regressor::Task`](crate::regressor::Task),
-/// [`node_classifier::Task`](crate::node_classifier::Task) and [`classifier::Task`](crate::classifier::Task)
-/// are such tasks.
+/// Everything random comes from seeds that the [`Trainer`](super::Trainer) hands out, so that a run which was resumed
+/// draws what it would have drawn. [`regressor::Task`](crate::regressor::Task),
+/// [`node_classifier::Task`](crate::node_classifier::Task) and [`classifier::Task`](crate::classifier::Task) are such
+/// tasks.
 pub trait Task: Sync {
-    /// What is trained. A clone is kept of the best one.
+    /// The model that is trained. The trainer keeps a clone of the best one.
     type Model: Parameters<f32> + Clone + Sync;
     /// The settings of the model.
     type Config: Serialize;
     /// The part of the data that one forward pass reads.
     type Batch: Sync;
-    /// What a forward pass gives, on its tape.
+    /// The output of a forward pass, on its tape.
     type Output;
 
     /// The name that the model's settings have in the description of a checkpoint.
@@ -63,8 +63,8 @@ pub trait Task: Sync {
         seed: Seed,
     ) -> Result<Self::Output, Error>;
 
-    /// What is to be made small, but for the L2 norm, given the batch's share in the mean that a step takes over its
-    /// batches and their parts: 1 unless it has several.
+    /// Returns the objective to minimise, without the L2 norm. `part` is the batch's share in the mean that a step
+    /// takes over its batches and their parts, 1 for a single batch.
     ///
     /// # Errors
     /// Dfdx has no memory left.
@@ -76,7 +76,7 @@ pub trait Task: Sync {
         part: f64,
     ) -> Result<Objective, Error>;
 
-    /// The parameters whose norm the L2 term takes; all of them unless it is said.
+    /// Returns the parameters whose norm the L2 term takes. Defaults to all parameters.
     fn penalised(model: &Self::Model) -> &dyn Parameters<f32> {
         model
     }

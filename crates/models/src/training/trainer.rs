@@ -77,8 +77,8 @@ impl<T: Task> Trainer<T> {
     /// A trainer that starts from the parameters of a trained model, with a fresh optimiser and no epoch done:
     /// fine-tuning on other data, or with other settings of the training.
     ///
-    /// Parameters alone are taken, and must have the names and shapes of those of a model with the settings in `config`;
-    /// everything else, such as dropout, is as `config` says.
+    /// Only the parameters are taken. They must have the names and shapes of those of a model with the settings in
+    /// `config`. Everything else, such as dropout, follows `config`.
     ///
     /// ```
     /// use bochner_attention::Softmax;
@@ -103,7 +103,7 @@ impl<T: Task> Trainer<T> {
     /// # Ok::<(), bochner_models::Error>(())
     /// ```
     ///
-    /// The run begins at step 0: a mechanism that draws features anew every few steps begins with its first draw.
+    /// The run begins at step 0: a mechanism that redraws its features every few steps begins with its first draw.
     ///
     /// # Errors
     /// The errors of [`new`](Self::new); [`Error::Nn`] for a model with other parameters, or with one that is NaN or
@@ -261,23 +261,23 @@ impl<T: Task> Trainer<T> {
         self.descent.steps() as usize
     }
 
-    /// The seed of the trainer's evaluations: with it in [`Pass::Evaluation`](bochner_attention::Pass::Evaluation) the
-    /// model's predictions of the same examples are the trainer's, whatever its mechanism draws. All evaluations share it,
-    /// except the regressor's with a mechanism that draws anew in each
+    /// The seed of the trainer's evaluations. With it in [`Pass::Evaluation`](bochner_attention::Pass::Evaluation), the
+    /// model's predictions of the same examples are those of the trainer, whatever its mechanism draws. All evaluations
+    /// share it, except the regressor's with a mechanism that makes new draws in each evaluation
     /// ([`Draws::InEveryPassAnew`](bochner_attention::card::Draws)).
     pub fn evaluation_seed(&self) -> Seed {
         self.seed.child("evaluation")
     }
 
-    /// Writes a checkpoint from which [`resume`](Self::resume) goes on: parameters, optimiser, random stream, epochs done,
-    /// and what [`fit`](Self::fit) knows of the best epoch.
+    /// Writes a checkpoint from which [`resume`](Self::resume) goes on: parameters, optimiser, random stream, epochs
+    /// done, and the best epoch of [`fit`](Self::fit).
     ///
     /// After `fit` the file holds two models: that of the last epoch under the parameters' own names, and that of the
-    /// best epoch with `best.` before them; [`Checkpoint::split`] tells them apart. To use what was learnt without the
-    /// trainer and its data, save the model:
-    /// [`sentence_classifier`](Trainer::sentence_classifier) and [`text_translator`](Trainer::text_translator), or a
-    /// [`Checkpoint`] of [`model`](Self::model) or [`best_model`](Self::best_model). Such a checkpoint holds parameters
-    /// alone: a model that draws features anew every few steps has to be told the step by its `go_to_step`.
+    /// best epoch with `best.` before them; [`Checkpoint::split`] tells them apart. To use the trained model without
+    /// the trainer and its data, save the model: [`sentence_classifier`](Trainer::sentence_classifier) and
+    /// [`text_translator`](Trainer::text_translator), or a [`Checkpoint`] of [`model`](Self::model) or
+    /// [`best_model`](Self::best_model). Such a checkpoint holds parameters alone: if the model redraws its features
+    /// every few steps, set the step by its `go_to_step`.
     ///
     /// # Errors
     /// [`Error::Nn`] if the file cannot be written.
@@ -381,7 +381,7 @@ impl<T: Task> Trainer<T> {
     }
 }
 
-/// What a pass forward and backward gives.
+/// The result of a forward and backward pass.
 struct Passed {
     report: EpochReport,
     /// The share of the pass in the means over the step.

@@ -48,7 +48,7 @@ pub struct TranslatorConfig {
     /// without.
     #[serde(default, skip_serializing_if = "is_default")]
     pub input_positions: InputPositions,
-    /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
+    /// The rate of dropout on the weights of all attentions in training. Defaults to the encoder's rate. A form in
     /// linear time is refused by the first training pass unless this is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "attention_dropout")]
@@ -170,7 +170,7 @@ pub enum InputPositions {
     /// Sines and cosines, [`Positions::Sinusoidal`].
     #[default]
     Sinusoidal,
-    /// Nothing: the attentions tell positions apart, by rotary positions or a position bias.
+    /// No positions: the attentions tell positions apart, by rotary positions or a position bias.
     None,
 }
 
@@ -196,7 +196,7 @@ pub struct Translator<E: Element> {
     step: u64,
 }
 
-/// What there is to see of a [`Translator`]'s attentions, one entry for each layer, the lowest first.
+/// The inspection of a [`Translator`]'s attentions, one entry for each layer, the lowest first.
 ///
 /// # Shapes
 /// The weights are `[B, heads, S, S]` in the encoder, `[B, heads, T, T]` in the decoder and `[B, heads, T, S]` across.
@@ -279,7 +279,7 @@ impl<E: Element> Translator<E> {
         })
     }
 
-    /// What [`apply`](Self::apply) makes logits of, `[B, T, width]`.
+    /// Returns the vectors that [`apply`](Self::apply) turns into logits, `[B, T, width]`.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     fn vectors<T: Tape<E, Cpu> + Merge<T>>(
         &self,
@@ -358,7 +358,7 @@ impl<E: Element> Translator<E> {
         }
     }
 
-    /// What the penalties of all attentions are of.
+    /// The kind of the penalties of all attentions.
     fn penalty(&self) -> Result<Penalty, Error> {
         let layer = &self.config.decoder.layer;
         let of = [

@@ -111,7 +111,7 @@ impl<E: Element> Translator<E> {
         self.n_best_packed(&self.packed()?, sources, beam, pass)
     }
 
-    /// What a search reads of the translator, packed for all searches.
+    /// Packs the parts of the translator that searches read, for use by all searches.
     pub(super) fn packed(&self) -> Result<Packed<E>, Error> {
         Ok(Packed {
             decoder: self.decoder.packed()?,
@@ -188,7 +188,7 @@ impl<E: Element> Translator<E> {
         Ok(())
     }
 
-    /// What a search knows of the tokens.
+    /// Returns the tokens' numbers that a search needs.
     fn tokens(&self) -> Tokens {
         Tokens {
             vocabulary: self.config.tokens,
@@ -272,7 +272,7 @@ fn batches(order: &[usize], together: usize) -> Vec<&[usize]> {
     order.chunks(order.len().div_ceil(batches).max(1)).collect()
 }
 
-/// What the searches of all batches read of a translator, packed once.
+/// The parts of a translator that the searches of all batches read, packed once.
 #[derive(Debug)]
 pub(super) struct Packed<E: Element> {
     decoder: PackedDecoder<E>,

@@ -21,9 +21,9 @@ use std::num::NonZeroUsize;
 /// A sequence of tokens and its translation, without marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// What is read.
+    /// The sequence to translate.
     pub source: Vec<usize>,
-    /// What is written.
+    /// The translation.
     pub target: Vec<usize>,
 }
 

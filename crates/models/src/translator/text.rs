@@ -96,7 +96,7 @@ const FILE: Kind = Kind {
     method: "text_translator",
 };
 
-/// What the file holds besides the model.
+/// The contents of the file besides the model.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
@@ -165,7 +165,7 @@ impl TextTranslator {
         &self.subwords
     }
 
-    /// What mechanisms draw from in evaluation.
+    /// The seed of the mechanisms' draws in evaluation.
     pub fn seed(&self) -> Seed {
         self.seed
     }

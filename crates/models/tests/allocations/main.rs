@@ -1,4 +1,4 @@
-//! What decoding allocates, in a process whose allocator counts.
+//! Allocations of decoding, in a process whose allocator counts.
 
 use bochner_attention::{Form, IkanDirect, Mask, Pass, Rotary, Softmax, Variant};
 use bochner_models::attention::AttentionOptions;

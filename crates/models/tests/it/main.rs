@@ -10,6 +10,7 @@ mod attention_options;
 mod by_weights;
 mod constant_states_stay_constant;
 mod every_mechanism_decodes_or_is_refused;
+mod language_models;
 mod next_events_are_foretold;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;

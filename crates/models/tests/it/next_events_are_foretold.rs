@@ -261,7 +261,7 @@ fn last_events_are_those_of_each_sequence() {
     assert!((seen.all.cross_entropy - sums.sum::<f64>() / 6.0).abs() < 1e-5);
 }
 
-/// Beside an event stands its own time and not that of the next one, which nobody knows yet.
+/// An event is read with its own time, not with that of the next event, which is not known yet.
 #[test]
 fn a_trainer_reads_no_time_before_its_event() {
     let trainer = trainer(&[BOCHNER], sequences(20));

@@ -58,7 +58,7 @@ fn layer() -> EncoderLayerConfig {
     }
 }
 
-/// What a layer of an encoder or a decoder cannot be.
+/// Invalid settings of a layer of an encoder or a decoder.
 fn of_layer() -> [(&'static str, Value); 4] {
     [
         ("width", json!(0)),

@@ -239,7 +239,7 @@ fn a_checkpoint_of_other_tables_or_masks_is_refused() {
     }
 }
 
-/// What a mechanism draws for the trainer's predictions, it draws from the seed that the trainer names.
+/// Draws of a mechanism for the trainer's predictions come from the seed that the trainer names.
 #[test]
 fn a_trainer_evaluates_with_its_own_seed() {
     let mikan = Mikan {

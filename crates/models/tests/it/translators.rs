@@ -1,4 +1,4 @@
-//! What tests of translators have in common.
+//! Helpers for tests of translators.
 
 use bochner_attention::{Pass, Variant};
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Why a checkpoint was not written, read or restored.
+/// The reason that a checkpoint was not written, read or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -63,7 +63,7 @@ pub enum CheckpointError {
     NotACheckpoint {
         /// The file.
         path: PathBuf,
-        /// How it can be told.
+        /// The evidence for that.
         reason: String,
     },
 
@@ -125,7 +125,7 @@ pub enum CheckpointError {
          before its parameters' names; split it with `Checkpoint::split(\"{prefix}\")` and restore one half"
     )]
     SecondModel {
-        /// What the names of its parameters begin with.
+        /// The prefix of the names of its parameters.
         prefix: String,
     },
 
@@ -161,7 +161,7 @@ pub enum CheckpointError {
     UnusableName {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 }

@@ -88,7 +88,7 @@ pub(super) fn encode<E: Element>(
     Ok(bytes)
 }
 
-/// Where the digits of the checksum stand.
+/// Returns the position of the digits of the checksum.
 fn place_of_checksum(bytes: &[u8]) -> Option<Range<usize>> {
     // The header is JSON within JSON.
     let key = br#"\"checksum\":\""#;

@@ -353,8 +353,8 @@ fn values_that_no_training_comes_to_are_refused() {
 }
 
 proptest! {
-    /// Whatever the bytes are, reading ends in a value or an error; and what was read either fits
-    /// or leaves the model alone.
+    /// Reading ends in a value or an error, whatever the bytes are. A value that was read either fits the model or
+    /// leaves it alone.
     #[test]
     fn damage_never_panics(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

@@ -11,7 +11,7 @@ pub use arrays::{assert_gradient, random};
 
 use crate::Real;
 
-/// How far two numbers that should be equal may lie apart, by type.
+/// The largest distance between two numbers that should be equal, by type.
 ///
 /// With $E = \max|\text{expected}|$, the bound on the largest absolute error is
 /// `relative * max(E, floor) + absolute`.

@@ -230,7 +230,7 @@ fn scaled(x: f64, n: i32) -> f64 {
     x * 2f64.powi(third) * 2f64.powi(third) * 2f64.powi(n - 2 * third)
 }
 
-/// How far `got` lies from the reference, in units of the spacing of `T`'s numbers there.
+/// Returns the distance of `got` from the reference, in units of the spacing of `T`'s numbers there.
 pub(crate) fn ulps<T: Lane + Real>(got: T, reference: Reference) -> f64 {
     let Reference { value, exponent } = reference;
     let significand = T::SIGNIFICAND as i32;

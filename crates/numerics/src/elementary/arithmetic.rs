@@ -6,11 +6,11 @@
 use super::lane::Lane;
 use crate::product::Vector;
 
-/// How $ab + c$ is computed, and on how many numbers at once; a value of the type proves that the
-/// processor has the instructions.
+/// The instructions that compute $ab + c$ on several numbers at once. A value of the type proves that the processor has
+/// these instructions.
 ///
-/// The arithmetic is chosen by the instruction set and never emulated: a fused multiply-add in software
-/// would cost more than the whole function. Unless said otherwise it rounds once, as the instruction does.
+/// The arithmetic is chosen by the instruction set and never emulated: a fused multiply-add in software would cost more
+/// than the whole function. By default it rounds once, as the instruction does.
 ///
 /// # Safety
 /// There is no value of the type unless the processor has the instructions of [`Vector`](Self::Vector).

@@ -44,7 +44,7 @@ impl<T: Lane> Blockwise<T, 1> for NaturalLogarithm {
 #[derive(Debug)]
 pub struct Constants<T: 'static> {
     smallest_normal: T,
-    /// What brings every subnormal number among the normal ones, and its logarithm to base 2.
+    /// A factor that makes every subnormal number normal, and its logarithm to base 2.
     lift: (T, T),
     /// $\sqrt{1/2}$: significands are taken from here to twice that.
     sqrt_half: T,

@@ -116,8 +116,8 @@ impl SquaredNorms {
         out
     }
 
-    /// $2 \dot y |x|_p^{2-p} s^{p-1}$ with the cotangent $\dot y$ of each row: the gradient but for
-    /// $|x_n / s|^{p-1}$ and signs.
+    /// $2 \dot y |x|_p^{2-p} s^{p-1}$ with the cotangent $\dot y$ of each row: the gradient without the factors
+    /// $|x_n / s|^{p-1}$ and the signs.
     fn factors(&self, cotangents: &[f64]) -> Vec<f64> {
         let mut factors: Vec<f64> = self.rows.iter().map(|norm| norm.sum).collect();
         match (2.0 - self.p) / self.p {

@@ -111,7 +111,7 @@ pub(super) const DOUBLE: Constants<f64> = Constants {
 pub struct Reduced<T: Lane> {
     /// The remainder, between $-\pi / 4$ and $\pi / 4$.
     r: T,
-    /// What the remainder lost by rounding.
+    /// The part of the remainder that rounding lost.
     lost: T,
     /// The number of quarter turns in the low bits.
     quarters: T::Bits,
@@ -126,7 +126,7 @@ const QUARTER: [f64; 4] = [
     8.4784276603689e-32,
 ];
 
-/// What is left of $\pi / 2$ after the first part.
+/// The rest of $\pi / 2$ after the first part.
 const QUARTER_REST: f64 = 6.077100506506192e-11;
 
 /// $\pi / 2$ in three parts.

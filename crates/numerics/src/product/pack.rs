@@ -94,12 +94,12 @@ unsafe fn turn<T: Real, V: Vector<T>>(from: *const T, stride: usize, to: *mut T,
 
 /// Writes the columns of a square as rows.
 ///
-/// A number's row and lane are the halves of one binary number; interleaving each row with the one
-/// half the square below rotates it by a digit, and as many times as a half has digits swaps the two.
+/// A number's row and lane are the halves of one binary number. Interleaving each row with the one half the square
+/// below rotates it by a digit; after as many rotations as a half has digits, the halves are swapped.
 ///
 /// # Safety
-/// `N` is the number of lanes, `from` is valid for `N` columns of as many numbers `stride` apart, `to`
-/// for as many rows `width` apart, and the instructions of `V` are available.
+/// `N` is the number of lanes. `from` is valid for `N` columns of `N` numbers each, `stride` apart. `to` is valid for
+/// `N` rows, `width` apart. The instructions of `V` are available.
 #[inline(always)]
 unsafe fn turn_square<T: Real, V: Vector<T>, const N: usize>(
     from: *const T,

@@ -11,8 +11,8 @@ use std::ops::Range;
 /// A matrix laid out to be the right factor of products: panels of as many columns as a tile is
 /// wide, each row by row.
 ///
-/// Packing pays where one matrix is multiplied with many others, or is a transposed view: without
-/// it every product packs anew.
+/// Packing pays where one matrix is multiplied with many others, or is a transposed view: without it every product
+/// packs the matrix again.
 ///
 /// ```
 /// use bochner_numerics::{Mat, MatMut, Panels, matmul};

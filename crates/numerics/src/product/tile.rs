@@ -4,7 +4,7 @@
 
 use super::Vector;
 
-/// Where the factors of a tile begin, and how far apart their numbers lie.
+/// The addresses of a tile's factors, and the strides of their numbers.
 pub(super) struct Factors<T> {
     /// Terms of each sum.
     pub(super) terms: usize,
@@ -14,14 +14,14 @@ pub(super) struct Factors<T> {
     pub(super) right_stride: usize,
 }
 
-/// What becomes of the sums: $C \leftarrow \alpha \text{sum} + \beta C$.
+/// The destination of the sums: $C \leftarrow \alpha \text{sum} + \beta C$.
 pub(super) struct Target<T> {
     pub(super) at: *mut T,
     pub(super) stride: usize,
     /// Columns, at most as many as all registers have lanes.
     pub(super) columns: usize,
     pub(super) alpha: T,
-    /// The factor of what stands there; `None` if that is not read.
+    /// The factor of the previous values of C; `None` if these are not read.
     pub(super) beta: Option<T>,
 }
 

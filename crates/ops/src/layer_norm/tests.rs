@@ -156,8 +156,8 @@ fn single_precision_agrees_with_double_on_any_finite_row() {
     }
 }
 
-/// Where epsilon is nothing, a row times a power of two has the same output to the bit, and its gradient
-/// divided by that power.
+/// Multiplying a row by a power of two leaves the output unchanged, to the bit, and divides the gradient by that power,
+/// if epsilon is negligible.
 #[test]
 fn double_precision_overflows_no_more() {
     let (width, up) = (19, 2.0_f64.powi(987));

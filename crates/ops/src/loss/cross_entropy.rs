@@ -75,7 +75,7 @@ impl CrossEntropy {
         (loss, Saved { largest, total })
     }
 
-    /// Replaces a row of logits by the gradient of its losses for some labels, each of which counts `share`.
+    /// Replaces a row of logits by the gradient of its losses for some labels, each with the weight `share`.
     pub(super) fn pull_back<T: Real>(
         &self,
         row: &mut [T],
@@ -120,13 +120,13 @@ impl CrossEntropy {
         Ok(())
     }
 
-    /// What each row counts.
+    /// The weight of each labelled row.
     pub(super) fn share(&self) -> f64 {
         1.0 / self.labelled.len().max(1) as f64
     }
 }
 
-/// What the gradient of a row needs besides the row.
+/// The values that the gradient of a row needs besides the row.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved<T> {
     largest: T,
@@ -134,7 +134,7 @@ pub struct Saved<T> {
     total: f64,
 }
 
-/// How many rows a thread takes at a time.
+/// The number of rows that a thread takes at a time.
 pub(super) fn rows_at_a_time(classes: usize) -> usize {
     PIECE.div_ceil(classes.max(1))
 }

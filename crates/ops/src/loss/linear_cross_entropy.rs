@@ -11,10 +11,10 @@ use ndarray::ArrayViewD;
 /// [`CrossEntropy`] of the logits $x W^\top$, which are never held all at once: an operation on `x`, `[N, D]`, and
 /// `weight`, `[C, D]`, with one number as its output.
 ///
-/// Labelled rows are taken some at a time: their logits become the loss and, in place, its gradient, which is pulled back
-/// to both inputs while it is still in the cache. Rows without a label cost nothing, and no array of `[N, C]` is held: when
-/// C is a vocabulary, these rows and that array are most of a step's time and memory. For training: the forward pass
-/// computes both gradients, also those that nobody wants.
+/// Labelled rows are taken some at a time: their logits become the loss and, in place, its gradient, which is pulled
+/// back to both inputs while it is still in the cache. Rows without a label cost nothing, and no array of `[N, C]` is
+/// held: when C is a vocabulary, these rows and that array are most of a step's time and memory. Use it for training:
+/// the forward pass always computes both gradients, even if they are not requested.
 ///
 /// ```
 /// use bochner_ops::{CrossEntropy, LinearCrossEntropy, Operation, Slot};

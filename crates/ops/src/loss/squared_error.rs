@@ -4,7 +4,7 @@ use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
 use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::ArrayViewD;
 
-/// Which rows (indices of the first axis) a loss counts, and how much.
+/// The rows (indices of the first axis) that a loss counts, with their weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rows<'a> {
     /// All rows, alike.

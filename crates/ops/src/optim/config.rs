@@ -3,7 +3,7 @@
 use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
 
-/// How weights are drawn towards zero.
+/// The form of weight decay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum WeightDecay {
@@ -21,7 +21,7 @@ impl WeightDecay {
         check_factor::<T>("weight_decay", factor)
     }
 
-    /// What is read may be meant for weights of either type.
+    /// Checks settings when they are read: the weights may be of either type.
     fn checked(self) -> Result<(), ArgumentError> {
         self.validate::<f64>()
     }
@@ -74,7 +74,7 @@ impl AdamConfig {
         }
     }
 
-    /// What is read may be meant for weights of either type.
+    /// Checks settings when they are read: the weights may be of either type.
     fn checked(&self) -> Result<(), ArgumentError> {
         self.validate::<f64>()
     }

@@ -47,7 +47,7 @@ impl Default for Sgd {
 bochner_numerics::checked_when_read!(Sgd, checked);
 
 impl Sgd {
-    /// What is read may be meant for weights of either type.
+    /// Checks settings when they are read: the weights may be of either type.
     fn checked(&self) -> Result<(), ArgumentError> {
         self.validate::<f64>()
     }

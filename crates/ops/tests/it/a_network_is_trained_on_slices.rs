@@ -28,7 +28,7 @@ impl Values {
     }
 }
 
-/// What stays from step to step: inputs, parameters, and the places of all that is computed.
+/// The arrays that are reused from step to step: inputs, parameters, and the places of all that is computed.
 struct Network {
     x: Values,
     target: Values,

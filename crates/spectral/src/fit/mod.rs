@@ -16,7 +16,7 @@ use bochner_ops::{AdamConfig, AdamRule, Moments};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// How a density is fitted.
+/// Settings of the fit of a density.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     default,
@@ -50,12 +50,12 @@ impl DensityFitConfig {
     }
 }
 
-/// What a fit led to; the estimators are left with the best parameters seen.
+/// The result of a fit. The estimators keep the best parameters seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DensityFit {
     /// The squared error before each step and after the last one.
     pub losses: Vec<f64>,
-    /// Which of them is the least.
+    /// The index of the smallest loss.
     pub best: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a density is fitted to: values of a kernel at pairs of inputs.
+//! The target of a density's fit: values of a kernel at pairs of inputs.
 
 use crate::Error;
 use bochner_numerics::argument;

@@ -1,4 +1,4 @@
-//! How far a posterior may lie from its prior.
+//! Bounds on the distance of a posterior from its prior.
 
 use crate::MeanField;
 use bochner_numerics::Real;

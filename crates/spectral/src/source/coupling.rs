@@ -1,4 +1,4 @@
-//! How independent noise becomes latent draws that depend on each other over the heads.
+//! The coupling that turns independent noise into latent draws that depend on each other over the heads.
 
 use super::{Preset, released};
 use crate::{Error, MeanField, reparameterise, reparameterise_vjp};
@@ -7,7 +7,7 @@ use bochner_numerics::Real;
 use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
 use serde::{Deserialize, Serialize};
 
-/// Where the correlation of the heads comes from.
+/// The source of the heads' correlation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Copula {
@@ -20,7 +20,7 @@ pub enum Copula {
     Amortised,
 }
 
-/// What couples the heads, kept between the passes.
+/// The coupling of the heads, kept between the passes.
 #[derive(Clone, Debug)]
 pub(super) enum Coupling<T> {
     Independent,
@@ -75,7 +75,7 @@ impl<T: Real> Coupling<T> {
         }
     }
 
-    /// What the released code calls the copula's entropy.
+    /// The number that the released code calls the copula's entropy.
     pub(super) fn entropy(&self) -> Option<&Array1<T>> {
         match self {
             Self::Released { entropy, .. } => Some(entropy),

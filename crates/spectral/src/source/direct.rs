@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 pub struct Direct {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
-    /// Where the points start.
+    /// The initial points.
     pub start: DirectInit,
-    /// Which kernel the points belong to.
+    /// The kernel that the points belong to.
     pub stationarity: Stationarity,
 }
 

@@ -49,15 +49,14 @@ pub struct Implicit {
     pub prior_std: f64,
     /// Slope of the networks' LeakyReLU below zero.
     pub slope: f64,
-    /// How the heads depend on each other.
+    /// The dependence of the heads on each other.
     pub copula: Copula,
     /// The equations that are followed. Those of the released code need an even number of points, the
     /// amortised copula, an inferred posterior and a non-stationary kernel.
     pub preset: Preset,
-    /// Which kernel the points belong to.
+    /// The kernel that the points belong to.
     pub stationarity: Stationarity,
-    /// Where the latent's mean and spread come from. An unconditional posterior has no features for an
-    /// amortised copula.
+    /// The source of the latent's mean and spread. An unconditional posterior has no features for an amortised copula.
     pub posterior: Posterior,
 }
 
@@ -91,7 +90,7 @@ pub struct Latent<T> {
 }
 
 impl<T: Real> Latent<T> {
-    /// What z was drawn from: $\mu$ and $\log\sigma$.
+    /// The posterior that z was drawn from: $\mu$ and $\log\sigma$.
     pub fn posterior(&self) -> &MeanField<T> {
         &self.found.posterior
     }
@@ -111,7 +110,7 @@ impl<T: Real> Latent<T> {
         Ok(first.map(copula::correlation).transpose()?)
     }
 
-    /// What the released code adds to the objective as a copula's entropy, `[B]`; none for the paper's
+    /// The number that the released code adds to the objective as a copula's entropy, `[B]`; none for the paper's
     /// equations.
     pub fn entropy(&self) -> Option<&Array1<T>> {
         self.coupling.entropy()
@@ -396,8 +395,8 @@ impl<T: Real> Source<T> for Implicit {
         })
     }
 
-    /// Where the gradients would overflow on their way, they are computed in other units: divided by a
-    /// power of two, which changes no digit of a gradient in range.
+    /// Computes the gradients in other units if they would overflow on the way: divided by a power of two, which
+    /// changes no digit of a gradient in range.
     fn draw_vjp(
         &self,
         features: &Features<T>,

@@ -26,7 +26,7 @@ use std::fmt::Debug;
 /// thousands.
 pub const MOST_POINTS: usize = 1 << 16;
 
-/// Whether a kernel depends on the difference of its arguments alone.
+/// The stationarity of a kernel. A stationary kernel depends on the difference of its arguments alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stationarity {
@@ -38,7 +38,7 @@ pub enum Stationarity {
 }
 
 impl Stationarity {
-    /// How many sets of spectral points the kernel has.
+    /// The number of sets of spectral points that the kernel has.
     pub const fn sets(self) -> usize {
         match self {
             Self::Stationary => 1,

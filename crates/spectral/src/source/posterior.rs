@@ -1,4 +1,4 @@
-//! Where the latent's mean and spread come from.
+//! The posterior of the latent: its mean and spread.
 
 use super::bounds::Bounds;
 use super::implicit::{INFERENCE, affine, network_specs, push_affine};
@@ -12,15 +12,15 @@ use bochner_numerics::Real;
 use ndarray::{Array3, Array4, ArrayView3, Ix2};
 use serde::{Deserialize, Serialize};
 
-/// Where $\mu$ and $\log\sigma$ of the latent come from.
+/// The source of the latent's $\mu$ and $\log\sigma$.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Posterior {
-    /// From the means of queries and keys over the kept positions, by an inference network. These means
-    /// would show the future to every position under a causal mask.
+    /// Inferred from the means of queries and keys over the kept positions, by an inference network. These means would
+    /// show the future to every position under a causal mask.
     #[default]
     Inferred,
-    /// From nothing: they are parameters `[M, d]`, the same for every example.
+    /// Parameters `[M, d]`, the same for every example.
     Unconditional,
 }
 
@@ -42,7 +42,7 @@ impl Posterior {
 #[derive(Clone, Debug)]
 pub(super) struct Found<T> {
     pub(super) posterior: MeanField<T>,
-    /// What the inference network says, if there is one.
+    /// The output of the inference network, if there is one.
     inferred: Option<Inferred<T>>,
 }
 

@@ -81,8 +81,9 @@ impl Interval {
 pub struct Comparison {
     /// The system's score.
     pub interval: Interval,
-    /// How likely a difference at least as large is if the two systems are equally good, as sacrebleu reckons it: deviations to
-    /// one side count, so that it is about half of a two-sided p-value, and never below $1 / (n + 1)$ for n samples.
+    /// The probability of a difference at least as large if the two systems are equally good, as sacrebleu computes it.
+    /// Deviations to one side count, so that it is about half of a two-sided p-value. It is never below $1 / (n + 1)$
+    /// for n samples.
     ///
     /// The formula gives $1 / (n + 1)$ for a system that is compared with itself: see
     /// [`reported_p_value`](Self::reported_p_value).

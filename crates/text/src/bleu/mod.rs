@@ -29,11 +29,11 @@ use std::borrow::Cow;
     remote = "Self"
 )]
 pub struct BleuConfig {
-    /// How lines are split into tokens; `13a` by default.
+    /// The tokenisation of lines; `13a` by default.
     pub tokenisation: Tokenisation,
-    /// Whether case counts; it does by default.
+    /// The treatment of case; [`Case::Mixed`] by default.
     pub case: Case,
-    /// What replaces a precision of zero; `exp` by default.
+    /// The replacement of a precision of zero; `exp` by default.
     pub smoothing: Smoothing,
     /// The orders that the mean runs over; all by default.
     pub orders: Orders,
@@ -42,7 +42,7 @@ pub struct BleuConfig {
     pub max_order: usize,
 }
 
-/// How lines are split into tokens.
+/// The tokenisation of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Tokenisation {
     /// The rule of WMT's script `mteval-v13a`: see [`tokenize_13a`].
@@ -54,11 +54,11 @@ pub enum Tokenisation {
     None,
 }
 
-/// Whether case counts.
+/// The treatment of case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Case {
-    /// It does.
+    /// Case counts.
     #[default]
     Mixed,
     /// Lines are put in lower case first.
@@ -83,7 +83,7 @@ impl Case {
     }
 }
 
-/// What replaces the precision of an order without a match.
+/// The replacement of the precision of an order without a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Smoothing {
@@ -92,15 +92,15 @@ pub enum Smoothing {
     Exp,
     /// The number of matches is `value`; sacrebleu's is 0.1.
     Floor {
-        /// What counts instead of no match.
+        /// The number that replaces the matches.
         value: f64,
     },
     /// `value` is added to matches and n-grams of all orders but the first; sacrebleu's is 1.
     AddK {
-        /// What is added.
+        /// The number that is added.
         value: f64,
     },
-    /// Nothing: the score is 0.
+    /// No replacement: the score is 0.
     None,
 }
 
@@ -108,10 +108,10 @@ pub enum Smoothing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Orders {
-    /// All of them: a corpus without any 4-gram has the score 0.
+    /// All orders: a corpus without any 4-gram has the score 0.
     #[default]
     All,
-    /// Those that the hypothesis is long enough for; for single sentences.
+    /// Orders that the hypothesis is long enough for; for single sentences.
     Effective,
 }
 
@@ -185,7 +185,7 @@ bochner_numerics::checked_when_read!(BleuConfig);
 /// ```
 /// use bochner_text::{BleuConfig, corpus_bleu};
 ///
-/// let hypotheses = ["the dog bit the man .", "nobody was surprised ."];
+/// let hypotheses = ["the dog bit the man .", "everyone was surprised ."];
 /// let references = [vec!["The dog bit the man.", "No one was surprised."]];
 /// let bleu = corpus_bleu(&hypotheses, &references, &BleuConfig::default())?;
 /// assert!((bleu.score - 60.51).abs() < 0.01, "{}", bleu.score);

@@ -2,7 +2,7 @@
 
 /// The permuted congruential generator that `numpy.random.default_rng` uses: PCG64 with a 128-bit state.
 ///
-/// With the same seed it draws the lines that sacrebleu draws. Intervals and p-values agree but for sacrebleu's
+/// With the same seed it draws the lines that sacrebleu draws. Intervals and p-values agree, except for sacrebleu's
 /// divisions in single precision.
 ///
 /// ```

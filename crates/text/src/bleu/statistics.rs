@@ -1,4 +1,4 @@
-//! What BLEU counts in a line.
+//! The counts of BLEU in a line.
 
 use super::BleuConfig;
 use super::tokenize::tokens;

@@ -48,7 +48,7 @@ pub fn tokenize_13a(line: &str) -> Vec<String> {
     words(&line)
 }
 
-/// Puts spaces round ASCII punctuation, but for `'`, `,`, `-` and `.`.
+/// Puts spaces round ASCII punctuation, except `'`, `,`, `-` and `.`.
 fn separate(line: &str) -> String {
     let mut out = String::with_capacity(2 * line.len());
     for c in line.chars() {

@@ -50,10 +50,10 @@ pub struct Learned {
     pub history: Vec<Merge>,
 }
 
-/// How a merge was chosen.
+/// The choice of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// How often the pair occurred.
+    /// The number of times that the pair occurred.
     pub frequency: u64,
     /// The number of pairs tied for this frequency, the merged one included.
     pub ties: usize,

@@ -59,7 +59,7 @@ pub struct Subwords {
     ranks: HashMap<(u32, u32), (u32, u32)>,
 }
 
-/// Where words end.
+/// The rule by which text is split into words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
@@ -146,7 +146,7 @@ impl Subwords {
         &self.alphabet
     }
 
-    /// Where words end.
+    /// The rule by which text is split into words.
     pub fn split(&self) -> Split {
         self.split
     }

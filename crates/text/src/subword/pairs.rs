@@ -10,15 +10,15 @@ pub(super) type Pair = (u32, u32);
 /// A map whose keys are pairs, which come from no adversary: the standard hasher would take half of the time.
 pub(super) type PairMap<V> = HashMap<Pair, V, BuildHasherDefault<PairHasher>>;
 
-/// How often each pair occurs, and in which words.
+/// The pairs of symbols, with their frequencies and the words that they occur in.
 ///
-/// The heap holds, for every pair, an entry that is at least as high as its frequency: a rise adds an
-/// entry, and a fall is noticed when the entry comes to the top.
+/// The heap holds, for every pair, an entry that is at least as high as its frequency: a rise adds an entry, and a fall
+/// is noticed when the entry comes to the top.
 #[derive(Default)]
 pub(super) struct Pairs {
     pairs: PairMap<Occurrences>,
     heap: BinaryHeap<Entry>,
-    /// How many pairs have each frequency.
+    /// The number of pairs with each frequency.
     sharing: HashMap<u64, usize>,
 }
 

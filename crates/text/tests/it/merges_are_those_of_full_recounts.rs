@@ -28,7 +28,7 @@ fn learn(line: &str, merges: usize) -> Result<Learned, Error> {
     Subwords::learn(&TokenCounts::of_words([line]), &config)
 }
 
-/// Merges with frequencies and ties: every pair is counted anew before every merge.
+/// Merges with frequencies and ties, computed plainly: every pair is counted again before every merge.
 fn plainly(line: &str, merges: usize) -> Vec<((String, String), u64, usize)> {
     let mut words: Vec<Vec<String>> = line
         .split(' ')

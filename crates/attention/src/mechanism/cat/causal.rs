@@ -12,8 +12,8 @@ use std::ops::Range;
 
 /// Rows and values in a block.
 const BLOCK: usize = 32;
-/// What references are multiples of: growing scores then seldom change the reference, and exponentials relative to it
-/// are still well in range.
+/// References are multiples of this number. Growing scores then seldom change the reference, and exponentials relative
+/// to it are still well in range.
 const STEP: f64 = 16.0;
 
 /// Rows of one block with one reference.
@@ -152,7 +152,9 @@ pub(super) fn pull<T: Real>(
         [(log_g, log_v), (log_v, log_g)].map(|(own, other)| unit::<T>(own, other + room));
     let divided = divided(values, power_v);
     let (rows, width) = values.shape();
-    let values = divided.as_ref().map_or(values, |copy| Mat::new(copy, rows, width));
+    let values = divided
+        .as_ref()
+        .map_or(values, |copy| Mat::new(copy, rows, width));
     let mut all = Vec::new();
     let mut before = T::neg_infinity();
     for first in (0..n).step_by(BLOCK) {

@@ -112,7 +112,7 @@ enum Times {
 }
 
 impl Times {
-    /// How a form's lags are multiplied with values.
+    /// Returns the direction in which a form multiplies lags with values.
     fn of(form: CatForm) -> Self {
         match form {
             CatForm::Convolution => Self::Along,

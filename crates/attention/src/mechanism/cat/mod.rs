@@ -6,9 +6,12 @@ mod circular;
 mod conformance;
 mod scores;
 
-use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
-use crate::{Card, Error, Mask, Support, card::{Masks, Stream, Symmetry}};
+use crate::{
+    Card, Error, Mask, Support,
+    card::{Masks, Stream, Symmetry},
+};
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4};
 use scores::{Distribution, Scores, Slope};
@@ -38,7 +41,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Cat {
-    /// Where scores come from, and which value a lag reads.
+    /// The source of the scores, and the value that each lag reads.
     pub form: CatForm,
 }
 
@@ -62,7 +65,7 @@ pub enum CatForm {
 }
 
 impl CatForm {
-    /// Which of n values the lag `l` of row `i` reads.
+    /// Returns the index, out of n values, that lag `l` of row `i` reads.
     fn place(self, i: usize, l: usize, n: usize) -> usize {
         match self {
             Self::Correlation | Self::AveragedKey => (i + l) % n,
@@ -203,7 +206,7 @@ impl<'a, T: Real> Call<'a, T> {
         Mat::new(&x[h * time * width..][..n * width], n, width)
     }
 
-    /// What head `h` makes of its scores.
+    /// Returns the distribution of head `h` over its lags.
     fn distribution(&self, h: usize) -> Distribution<T> {
         let [_, _, time, _] = self.shape;
         let n = self.length(h);

@@ -1,13 +1,13 @@
 //! The scores of each head, and their softmax.
 
 use super::Call;
-use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Mat, Real};
 use ndarray::Array4;
 
-/// Where scores come from.
+/// The source of the scores.
 pub(super) enum Scores<'a, T> {
     /// A stream of their own, `[B, M, T, 1]`.
     Given(RowMajor<'a, T>),
@@ -169,7 +169,7 @@ impl<T: Real> HeadScores<T> {
 }
 
 impl<T: Real> Distribution<T> {
-    /// What dropout multiplies lag `l` with.
+    /// The dropout factor of lag `l`.
     #[inline]
     pub(super) fn factor(&self, l: usize) -> T {
         self.factors.get(l).copied().unwrap_or(T::one())

@@ -41,7 +41,9 @@ impl Mikan {
     ) -> Result<Drawn<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let (batch, heads, queries, _) = inputs.q().dim();
-        inputs.mask.check([batch, heads, queries, inputs.k().dim().2])?;
+        inputs
+            .mask
+            .check([batch, heads, queries, inputs.k().dim().2])?;
         if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
             return Err(Error::Unsupported {
                 what: "packed sequences with points that are inferred from each sequence",
@@ -128,7 +130,7 @@ impl Mikan {
     }
 }
 
-/// What the inference network takes its means over.
+/// The positions that the inference network averages over, and the keys that it reads.
 pub(super) struct Kept<'a, T> {
     queries: Option<Array2<bool>>,
     keys: Option<Array2<bool>>,

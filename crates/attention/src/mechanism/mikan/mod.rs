@@ -9,11 +9,14 @@ use super::is_default;
 use super::squared::takes_bias;
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::error::Error;
+use crate::mechanism::pass::Attended;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
-use crate::{Card, Form, Settings, Support, card::{Cost, Draws, Penalty}};
-use crate::mechanism::pass::Attended;
+use crate::{
+    Card, Form, Settings, Support,
+    card::{Cost, Draws, Penalty},
+};
 use bochner_engine::over_readers;
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{
@@ -77,15 +80,15 @@ pub struct Mikan {
     pub beta: f64,
     /// Slope of the networks' LeakyReLU below zero.
     pub slope: f64,
-    /// How the heads depend on each other.
+    /// The dependence of the heads on each other.
     pub copula: Copula,
-    /// The source whose equations are followed. The released code's need an even number of points and what is
-    /// usual of everything else.
+    /// The source whose equations are followed. [`Preset::Released`] requires an even number of points, the amortised
+    /// copula, an inferred posterior and a non-stationary kernel.
     pub preset: Preset,
-    /// Which kernel the points belong to.
+    /// The kernel that the points belong to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
-    /// Where the latent's mean and spread come from.
+    /// The source of the latent's mean and spread.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posterior: Posterior,
     /// The number S of draws over which evaluation averages; training always uses one.
@@ -131,7 +134,7 @@ fn is_one(draws: &usize) -> bool {
     *draws == 1
 }
 
-/// What the card says where a copula mixes the heads. Table 1 adds the factor's cost.
+/// The card for heads that a copula mixes. Table 1 adds the factor's cost.
 const CARD: Card = Card {
     name: "mikan",
     title: "an implicit spectral density, joint over the heads by a copula",

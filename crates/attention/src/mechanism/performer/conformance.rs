@@ -1,4 +1,4 @@
-//! What the tests take from the mechanism.
+//! The part of the mechanism that tests use.
 
 use super::{Performer, Redraw};
 use crate::conformance::*;

@@ -77,7 +77,7 @@ impl Drawn {
     }
 }
 
-/// What decides the frequencies stands for them.
+/// Prints the settings and the draw, which determine the frequencies.
 impl fmt::Debug for Drawn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} at draw {}", self.performer, self.draw)

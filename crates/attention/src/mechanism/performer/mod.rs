@@ -62,13 +62,13 @@ pub struct Performer {
     pub features: RandomFeatureMap,
     /// The number of frequencies m of each head.
     pub points: usize,
-    /// How the directions of frequencies depend on each other.
+    /// The dependence of the directions of frequencies on each other.
     pub coupling: Coupling,
     /// The norms of the frequencies.
     pub norms: Norms,
     /// The seed of all draws.
     pub seed: Seed,
-    /// When the frequencies are drawn again, counted in [steps](crate::Mechanism::at_step) of training.
+    /// The schedule of redraws of the frequencies, counted in [steps](crate::Mechanism::at_step) of training.
     pub redraw: Redraw,
     /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one
     /// unless it is asked for another.
@@ -76,7 +76,7 @@ pub struct Performer {
     pub form: Form,
 }
 
-/// When frequencies are drawn again.
+/// The schedule of redraws of frequencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Redraw {

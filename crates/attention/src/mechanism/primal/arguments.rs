@@ -3,8 +3,8 @@
 use super::features::running_sums;
 use super::{Primal, PrimalWeights};
 use crate::Error;
-use bochner_numerics::row_major::RowMajor;
 use crate::mechanism::{Mechanism, Streams};
+use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ impl<'a, T: Real> Arguments<'a, T> {
             [(start + rows.start) * self.width..(start + rows.end) * self.width]
     }
 
-    /// Which row of the input the sample's rows are, for head `h`.
+    /// Returns the rows of the input that the sample of head `h` takes.
     pub(super) fn sample(&self, h: usize, rows: usize) -> impl Iterator<Item = usize> {
         let last = self.length(h).saturating_sub(1);
         (0..rows).map(move |r| r * last / (rows - 1).max(1))

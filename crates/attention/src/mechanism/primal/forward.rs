@@ -12,8 +12,8 @@ use ndarray::Array4;
 pub(super) const ROWS: usize = 256;
 
 impl<'a, T: Real> Arguments<'a, T> {
-    /// What data-dependent weights make of the sample, `[B, M, d, s]` for each side; nothing for
-    /// parameters.
+    /// Returns the projections that data-dependent weights make of the sample, `[B, M, d, s]` for each side; empty if
+    /// the projections are parameters.
     pub(super) fn projections(&self) -> [Vec<T>; 2] {
         let (d, s) = (self.width, self.settings.rank);
         [0, 1].map(|side| {

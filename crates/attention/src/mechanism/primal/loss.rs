@@ -21,7 +21,7 @@ struct Group {
     examples: Range<usize>,
     /// $h - \tau$.
     objective: f64,
-    /// What the sums over positions and heads, and over examples and heads, are divided by.
+    /// The divisors of the sums over positions and heads, and of those over examples and heads.
     counts: [f64; 2],
 }
 

@@ -10,7 +10,10 @@ mod loss;
 
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Mechanism, Pass, Streams};
-use crate::{Card, Support, card::{Masks, Penalty, Rows, Stream, Symmetry}};
+use crate::{
+    Card, Support,
+    card::{Masks, Penalty, Rows, Stream, Symmetry},
+};
 use arguments::Arguments;
 use bochner_kernels::orthonormal_rows;
 use bochner_numerics::{Real, argument};
@@ -68,9 +71,9 @@ const NAME: &str = "primal";
 pub struct Primal {
     /// The number s of directions.
     pub rank: usize,
-    /// What the projections are made of.
+    /// The source of the projections.
     pub weights: PrimalWeights,
-    /// What is averaged before the objective is squared.
+    /// The positions to average over before the objective is squared.
     pub reduction: PrimalReduction,
     /// The weight $\eta$ of the penalty, at least 0.
     pub eta: f64,
@@ -78,7 +81,7 @@ pub struct Primal {
     pub value_width: Option<usize>,
 }
 
-/// What the projections of [`Primal`] are made of.
+/// The source of the projections of [`Primal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub enum PrimalWeights {
@@ -118,7 +121,7 @@ pub enum PrimalTrace {
     Parameters,
 }
 
-/// What the penalty of [`Primal`] averages before it squares.
+/// The positions that the penalty of [`Primal`] averages over before it squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimalReduction {
@@ -153,7 +156,7 @@ pub struct PrimalScores<T> {
     pub r: Array4<T>,
 }
 
-/// What the backward pass needs.
+/// The values that the backward pass needs.
 struct Saved<T> {
     mask: crate::Mask,
     scores: PrimalScores<T>,

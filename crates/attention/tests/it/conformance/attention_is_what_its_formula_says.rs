@@ -122,7 +122,7 @@ fn for_every_setting() {
 /// Each mask meets one magnitude of a similarity; [`for_every_setting`] tries all pairs.
 #[test]
 fn across_blocks() {
-    let (queries, keys) = (130, 515);
+    let (queries, keys) = (130, 300);
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
     let magnitudes = [Magnitude::Norm { p: 1.5 }, Magnitude::Released { p: 1.5 }];
     for (n, name) in SIMILARITIES.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a card claims holds; what it does not claim is refused with the alternative.
+//! Claims of the cards hold, and what a card does not claim is refused with the alternative.
 
 use crate::conformance::common::*;
 use bochner_attention::conformance::Conformance;
@@ -235,11 +235,11 @@ pub(crate) fn state_is_as_claimed(case: &Case<f64>) {
     assert_eq!(held[0], held[1], "{}", case.name);
 }
 
-/// What one example gives does not depend on the others, to the bit, but for a penalty of the batch.
+/// Results of one example do not depend on the other examples, to the bit, except for a penalty of the batch.
 ///
-/// Numbers do not tell a divergence of each example from a loss of each example. The property takes the penalty of a
-/// mechanism that draws in every pass for a divergence, and that of any other for a loss: a mechanism of which this is
-/// not so needs another way to tell the two apart here.
+/// Numbers cannot tell a divergence of each example from a loss of each example. The property takes the penalty of a
+/// mechanism that draws in every pass for a divergence, and the penalty of any other mechanism for a loss. A mechanism
+/// for which this is wrong needs another way to tell the two apart here.
 pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
     let mut other = example.clone();
@@ -281,7 +281,7 @@ fn for_every_mechanism() {
     }
 }
 
-/// What a refusal names instead is there: some mechanism can do what another cannot.
+/// Alternatives named by a refusal exist: some mechanism can do what another cannot.
 #[test]
 fn whatever_one_card_lacks_another_has() {
     let cards: Vec<Card> = Variant::examples().iter().map(Variant::card).collect();

@@ -40,7 +40,7 @@ impl<T: Real> Case<T> {
         self.variant.mechanism()
     }
 
-    /// What the mechanism asks for.
+    /// Returns the streams that the mechanism takes.
     pub(crate) fn inputs<'a>(&self, example: &'a Example<T>, mask: &'a Mask) -> Streams<'a, T> {
         example.streams(&self.card, mask)
     }
@@ -161,7 +161,7 @@ impl<T: Real> Case<T> {
 }
 
 impl Case<f64> {
-    /// What the formula gives, if there is one.
+    /// Returns the result of the plain formula, if there is one.
     pub(crate) fn reference(
         &self,
         example: &Example<f64>,

@@ -1,4 +1,4 @@
-//! What the closed forms do not depend on, in single precision.
+//! Symmetries of the closed forms, in single precision.
 
 use crate::conformance::common::*;
 use crate::conformance::plain::Similarity;

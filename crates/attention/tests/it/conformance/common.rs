@@ -55,7 +55,7 @@ impl<T: Real> Example<T> {
         self.streams(&Card::PAIRWISE, mask)
     }
 
-    /// What a mechanism with this card asks for.
+    /// Returns the streams that a mechanism with this card takes.
     pub(crate) fn streams<'a>(&'a self, card: &Card, mask: &'a Mask) -> Streams<'a, T> {
         let all = [&self.q, &self.k, &self.v].map(|x| x.view());
         Streams::asked_by(card, all, mask)
@@ -91,7 +91,7 @@ pub(crate) fn cotangents<T: Real>(forward: &Forward<T>) -> (Array4<T>, Array1<T>
     )
 }
 
-/// What the gradients of [`Case::gradients`] are those of.
+/// The loss whose gradients [`Case::gradients`] returns.
 pub(crate) fn loss(forward: &Forward<f64>) -> f64 {
     let (output, penalty) = cotangents(forward);
     (&forward.output * &output).sum() + (&forward.penalty * &penalty).sum()

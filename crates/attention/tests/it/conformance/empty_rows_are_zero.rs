@@ -74,7 +74,7 @@ fn nothing_at_all_is_kept() {
     }
 }
 
-/// Whatever stands where the output is written, in rows that see nothing too.
+/// Previous contents of the output do not matter, even in rows that see nothing.
 #[test]
 fn what_stood_there_does_not_matter() {
     for (queries, keys) in [(7, 6), (5, 6)] {

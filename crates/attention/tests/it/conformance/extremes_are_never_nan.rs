@@ -153,7 +153,7 @@ impl Extreme {
         }
     }
 
-    /// What of the results is not as it should be.
+    /// Describes the fault of the results, if there is one.
     fn fault<T: Real>(&self) -> Option<String> {
         let cast = |x: &Array4<f64>| x.mapv(T::of);
         let [q, k, v] = self.inputs.each_ref().map(cast);

@@ -201,9 +201,7 @@ fn attention_of_long_sequences() {
     let lengths = Mask::none().with_key_lengths(vec![keys, 1500]);
     for (name, form) in [
         ("non-stationary, own", Form::LinearTime),
-        ("stationary, shared", Form::Pairwise),
         ("rbf", Form::Automatic),
-        ("linear", Form::Automatic),
     ] {
         let magnitude = Magnitude::Norm { p: 1.5 };
         let settings = Plain {
@@ -353,10 +351,10 @@ fn a_posterior_at_its_bounds() {
 
 #[test]
 fn mechanisms_across_blocks() {
-    let (queries, keys) = (130, 515);
+    let (queries, keys) = (130, 300);
     for case in few_cases() {
         case.with_every_mask(queries, keys, |case, example, mask, label| {
-            if !label.contains(" and ") {
+            if !label.contains(" and ") && !label.contains("pairs") {
                 check_mechanism(case, example, mask, &[TRAINING], label);
             }
         });

@@ -1,8 +1,8 @@
 //! Fewer heads of keys and values than of queries are those heads repeated.
 
 use crate::conformance::common::*;
+use crate::conformance::plain::attend;
 use crate::conformance::plain::*;
-use crate::conformance::plain::{attend, attend_vjp, weights};
 use bochner_attention::{
     Error, Form, Magnitude, Mask, Settings,
     engine::{Decoder, DecoderSize},
@@ -57,57 +57,6 @@ pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Setting
     all
 }
 
-#[test]
-fn by_heads_of_queries() {
-    let (queries, keys, heads) = (40, 70, 6);
-    let q: Array4<f64> = random((BATCH, heads, queries, WIDTH), "q");
-    for key_heads in [1, 2, 3, 6] {
-        let each = heads / key_heads;
-        let k: Array4<f64> = random((BATCH, key_heads, keys, WIDTH), "k");
-        let v: Array4<f64> = random((BATCH, key_heads, keys, VALUE_WIDTH), "v");
-        let [all_k, all_v] = [&k, &v].map(|x| repeated(x, each));
-        for mask in [
-            Mask::none().with_causality(),
-            Mask::none().with_key_lengths(lengths(keys)),
-        ] {
-            for settings in settings_of_every_kernel(heads, &mask) {
-                let label = format!("{key_heads} heads, {settings:?}");
-                let want = attend(q.view(), all_k.view(), all_v.view(), &settings).unwrap();
-                let got = attend(q.view(), k.view(), v.view(), &settings).unwrap();
-                assert_eq!(got.output, want.output, "{label}");
-                let cotangent: Array4<f64> = random(want.output.raw_dim(), "cotangent");
-                let [got, want] =
-                    [got, want].map(|attended| attend_vjp(&attended, cotangent.view()).unwrap());
-                assert_close(&got.q, &want.q, &label);
-                assert_close(&got.k, &summed(&want.k, each), &label);
-                assert_close(&got.v, &summed(&want.v, each), &label);
-                assert_eq!(got.kernel, want.kernel, "{label}");
-                let shown = weights(q.view(), k.view(), &settings).unwrap();
-                assert_eq!(shown, weights(q.view(), all_k.view(), &settings).unwrap());
-            }
-        }
-    }
-}
-
-/// Heads that share keys drop pairs of their own.
-#[test]
-fn with_dropout() {
-    let (heads, length, mask) = (4, 40, Mask::none().with_causality());
-    let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
-    let k: Array4<f64> = random((BATCH, 2, length, WIDTH), "k");
-    let v: Array4<f64> = random((BATCH, 2, length, VALUE_WIDTH), "v");
-    let [all_k, all_v] = [&k, &v].map(|x| repeated(x, 2));
-    for settings in [Settings::softmax(&mask), kernels::rbf(&mask)] {
-        let settings = Settings {
-            dropout: dropout(0.3, "weights"),
-            ..settings
-        };
-        let want = attend(q.view(), all_k.view(), all_v.view(), &settings).unwrap();
-        let got = attend(q.view(), k.view(), v.view(), &settings).unwrap();
-        assert_eq!(got.output, want.output, "{settings:?}");
-    }
-}
-
 /// Heads of queries share keys and values if the card says so; otherwise the error says what there is instead.
 pub(crate) fn shared_keys_are_as_claimed(case: &Case<f64>) {
     // Without pairs there are no queries to share with.
@@ -151,55 +100,6 @@ fn by_mechanisms_that_claim_it() {
         assert!(cases.iter().any(has));
     }
     cases.iter().for_each(shared_keys_are_as_claimed);
-}
-
-/// What a decoder remembers at once, what it remembers step by step, and what is attended to in the end.
-#[test]
-fn by_a_decoder() {
-    let (heads, length, first) = (4, 9, 4);
-    let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
-    let causal = Mask::none().with_causality();
-    let size = DecoderSize {
-        batch: BATCH,
-        heads,
-        width: WIDTH,
-        value_width: VALUE_WIDTH,
-    };
-    for key_heads in [1, 2, 4] {
-        let k: Array4<f64> = random((BATCH, key_heads, length, WIDTH), "k");
-        let v: Array4<f64> = random((BATCH, key_heads, length, VALUE_WIDTH), "v");
-        for settings in settings_of_every_kernel(heads, &causal) {
-            let label = format!("{key_heads} heads, {settings:?}");
-            let whole = |mask: &Mask| {
-                let mask = mask.clone();
-                let settings = Settings {
-                    mask,
-                    ..settings.clone()
-                };
-                let attended = attend(q.view(), k.view(), v.view(), &settings);
-                attended.unwrap().output
-            };
-            let of = |t: std::ops::Range<usize>| s![.., .., t, ..];
-            let mut decoder = Decoder::new(&settings, size).unwrap();
-            let mut counted = decoder.clone();
-            let (k_first, v_first) = (k.slice(of(0..first)), v.slice(of(0..first)));
-            decoder.push(k_first, v_first).unwrap();
-            let counts = [first, first - 1];
-            counted.push_with_counts(k_first, v_first, &counts).unwrap();
-            assert_eq!(counted.lengths(), counts, "{label}");
-            let want = whole(&causal);
-            for t in first..length {
-                let at = of(t..t + 1);
-                let got = decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
-                assert_close(&got, &want.slice(at).to_owned(), &label);
-            }
-            let got = decoder.attend(q.view()).unwrap();
-            assert_close(&got, &whole(&Mask::none()), &label);
-            let got = counted.attend(q.view()).unwrap();
-            let want = whole(&Mask::none().with_key_lengths(counts.to_vec()));
-            assert_close(&got, &want, &label);
-        }
-    }
 }
 
 /// Keys and values are held once for all heads of queries that read them, to the bit what copies of them give.
@@ -259,7 +159,7 @@ fn a_decoder_holds_shared_keys_once() {
     assert_eq!(refused, 2 * 3);
 }
 
-/// What is held of one number of heads says nothing of another.
+/// A cache for one number of heads refuses another number.
 #[test]
 fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
     let array = |heads, width| Array4::<f64>::ones((1, heads, 2, width));

@@ -1,13 +1,10 @@
-//! What holds for every mechanism of the registry, and for attention with any settings: a file a
-//! property.
+//! Properties of every mechanism of the registry, and of attention with any settings: one file per property.
 
 mod case;
 mod common;
 pub(crate) mod plain;
 
-mod a_bias_multiplies_weights;
 mod attention_is_what_its_formula_says;
-mod blocks_change_rounding_alone;
 mod both_forms_agree;
 mod cards_tell_the_truth;
 mod closed_forms_keep_their_symmetries;
@@ -16,6 +13,7 @@ mod dropout_keeps_the_mean;
 mod empty_rows_are_zero;
 mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
+mod kernels_keep_the_promises_of_the_engine;
 mod keys_and_queries_have_no_order;
 mod keys_can_be_shared;
 mod mechanisms_decode;

@@ -60,8 +60,7 @@ fn keys_and_values_that_no_query_sees() {
     cases().iter().for_each(the_unseen_does_not_matter);
 }
 
-/// Nor has a key behind a matrix that is louder than all others, in training, where magnitudes are
-/// dropped.
+/// A key behind a matrix has no effect even if it is louder than all others, in training, where magnitudes are dropped.
 #[test]
 fn a_loud_key_that_no_query_sees() {
     let mut seen = ndarray::Array2::from_elem((6, 6), true);
@@ -127,7 +126,7 @@ fn queries_that_see_nothing() {
     }
 }
 
-/// What a query does see is not swept under the mask: it is named, or shows.
+/// A NaN that a query does see is reported, or shows in the output.
 #[test]
 fn a_kept_nan_shows() {
     let mask = Mask::none().with_key_lengths(vec![5, 6]);
@@ -151,8 +150,8 @@ fn run(settings: &Plain<f64>, Example { q, k, v }: &Example<f64>) -> (Array4<f64
     (attended.output, g)
 }
 
-/// Nor for kernels whose points and frequencies are trained, by pairs and in sums over the sequence: neither keys that no
-/// query sees nor queries that see no key.
+/// Keys that no query sees and queries that see no key have no effect for kernels whose points and frequencies are
+/// trained, pair by pair and in sums over the sequence.
 #[test]
 fn the_unseen_of_every_kernel() {
     for (queries, keys) in [(5, 6), (6, 4)] {

@@ -52,7 +52,7 @@ fn of_every_mechanism_that_goes_pair_by_pair() {
             let want = case.forward(&batch, &of_batch, &EVALUATION).unwrap();
             let got = case.forward(&packed, &of_packed, &EVALUATION).unwrap();
             assert_close(&got.output, &pack(&want.output.to_owned()), &label);
-            // Rows of padding are computed like any other, but nobody asks for them.
+            // Rows of padding are computed like any other, but never used.
             let mut cotangent = padded(VALUE_WIDTH, "cotangent");
             for (mut example, length) in cotangent.outer_iter_mut().zip(LENGTHS) {
                 example.slice_mut(s![.., length.., ..]).fill(0.0);

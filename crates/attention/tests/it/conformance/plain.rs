@@ -169,8 +169,9 @@ impl PointSets {
     }
 }
 
-/// The kernels that a magnitude or a bias can be added to, but for bipolar attention: its gradients are surrogates,
-/// which no differences show, and its rows sum to less than one. It is tested as a mechanism, and in `bipolar.rs`.
+/// The kernels to which a magnitude or a bias can be added, except bipolar attention. Its gradients are surrogates,
+/// which finite differences do not show, and its rows sum to less than one. It is tested as a mechanism, and in
+/// `bipolar.rs`.
 pub(crate) const SIMILARITIES: [&str; 8] = [
     "softmax",
     "rbf",

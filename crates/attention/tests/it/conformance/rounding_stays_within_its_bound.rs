@@ -1,4 +1,4 @@
-//! What [`Form::Automatic`] and [`Form::LinearTime`] say of their errors.
+//! The error bounds that [`Form::Automatic`] and [`Form::LinearTime`] document.
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};

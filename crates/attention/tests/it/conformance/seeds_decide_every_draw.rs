@@ -17,7 +17,7 @@ fn the_same_seed_gives_the_same_result() {
     }
 }
 
-/// What a pass draws is what the card says.
+/// Draws of a pass agree with the claim of the card.
 pub(crate) fn draws_are_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
     let results = |pass| {

@@ -1,4 +1,4 @@
-//! What else is in a batch, and how far a sequence is padded for it, changes no bit of what one sequence gives.
+//! Results of a sequence do not depend, to the bit, on the rest of its batch or on its padding.
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{attend, attend_vjp};

@@ -2,9 +2,8 @@
 //! sequence gives.
 
 use crate::conformance::common::*;
-use crate::conformance::decoding_continues_the_sequence::{CAUSAL, SIZE, assert_within};
+use crate::conformance::decoding_continues_the_sequence::{CAUSAL, SIZE};
 use crate::conformance::keys_can_be_shared::settings_of_every_kernel;
-use crate::conformance::plain::attend;
 use bochner_attention::engine::Error;
 use bochner_attention::{
     Bias, Mask, Settings,
@@ -92,24 +91,6 @@ fn for_every_window(mut check: impl FnMut(&Settings<f64>, &Example<f64>, usize, 
 }
 
 #[test]
-fn outputs_are_those_of_the_whole_sequence() {
-    let mut checked = 0;
-    for_every_window(|settings, example, _, label| {
-        let Example { q, k, v } = example;
-        let whole = attend(q.view(), k.view(), v.view(), settings).unwrap();
-        for pieces in [&[1][..], &[1, 80, 3], &[LENGTH - 9, 2]] {
-            let mut decoder = decoder(settings, 4);
-            let (got, _) = decoded(&mut decoder, example, 0..LENGTH, pieces);
-            assert_within(got.view(), whole.output.view(), label);
-            assert_eq!(decoder.lengths(), [LENGTH; BATCH]);
-        }
-        checked += 1;
-    });
-    // Five kernels with three biases, and two of random features without one.
-    assert_eq!(checked, 4 * (5 * 3 + 2));
-}
-
-#[test]
 fn memory_stops_growing() {
     for_every_window(|settings, example, left, label| {
         let (_, held) = decoded(&mut decoder(settings, 4), example, 0..LENGTH, &[1]);
@@ -149,21 +130,6 @@ fn a_step_takes_no_more_operations_late_than_early() {
     let each: Vec<_> = (0..LENGTH / 32).map(&mut of_a_panel).collect();
     assert_ne!(each[0], each[3]);
     assert!(each[3..].iter().all(|own| *own == each[3]), "{each:?}");
-}
-
-/// A decoder that begins some whole blocks later gives the very numbers, once windows reach no further back.
-#[test]
-fn forgetting_changes_no_bit() {
-    let begin = 128;
-    for_every_window(|settings, example, left, label| {
-        if begin + left >= LENGTH {
-            return;
-        }
-        let (all, _) = decoded(&mut decoder(settings, 4), example, 0..LENGTH, &[1]);
-        let (late, _) = decoded(&mut decoder(settings, 4), example, begin..LENGTH, &[1]);
-        let of = |x: &Array4<f64>, begin: usize| x.slice(s![.., .., begin + left.., ..]).to_owned();
-        assert_eq!(of(&all, begin), of(&late, 0), "{label}");
-    });
 }
 
 #[test]
@@ -214,18 +180,4 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     assert_eq!((uneven.lengths(), uneven.held()), (&[87, 20][..], held));
     going.truncate(0).unwrap();
     assert_eq!((going.lengths(), going.held()), (&[0; BATCH][..], 0));
-}
-
-#[test]
-fn exchanged_sequences_take_their_windows_along() {
-    let indices = [1, 1, 0];
-    for_every_window(|settings, example, _, label| {
-        let mut going = decoder(settings, 4);
-        decoded(&mut going, example, 0..200, &[1]);
-        let (want, _) = decoded(&mut going.clone(), example, 200..LENGTH, &[1]);
-        going.reorder(&indices).unwrap();
-        let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.select(Axis(0), &indices));
-        let (got, _) = decoded(&mut going, &Example { q, k, v }, 200..LENGTH, &[1]);
-        assert_eq!(got, want.select(Axis(0), &indices), "{label}");
-    });
 }

@@ -75,7 +75,7 @@ fn map(of: &Linear<usize, usize, f64>, x: &Array2<f64>) -> Array2<f64> {
     x.dot(&weight.t()) + ArrayView1::from(&of.bias.as_vec())
 }
 
-/// What neurons make of potentials.
+/// Returns the spikes of neurons driven by potentials.
 fn train(neuron: SpikingNeuron, potentials: &Array4<f64>) -> SpikeTrain<f64> {
     neuron.run(potentials.as_slice().unwrap(), STEPS).unwrap()
 }
@@ -197,7 +197,7 @@ fn inference_refuses_queries_and_keys_that_are_no_numbers() {
 /// One of the maps of a layer.
 type MapOf = fn(&mut BipolarLayer<usize, f64>) -> &mut Linear<usize, usize, f64>;
 
-/// Where no potential is near a threshold everything has a derivative, and that of spikes is zero.
+/// Functions are differentiable where no potential is near a threshold, and the derivative of spikes is zero there.
 #[test]
 fn gradients_of_what_is_smooth_are_those_of_differences() {
     let mut narrow = config();

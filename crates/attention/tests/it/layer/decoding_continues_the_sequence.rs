@@ -19,7 +19,7 @@ fn latent() -> Mikan {
     }
 }
 
-/// What can be decoded, and in which forms.
+/// Mechanisms that can decode, with their forms.
 fn variants() -> [(Variant, &'static [Form]); 9] {
     const ALL: &[Form] = &[Form::Automatic, Form::Pairwise, Form::LinearTime];
     let direct = |form| IkanDirect {

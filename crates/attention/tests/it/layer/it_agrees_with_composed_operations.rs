@@ -1,5 +1,5 @@
-//! The layer agrees with the same attention, composed of dfdx's own primitive operations: with gradients
-//! that nobody here has written down.
+//! Agreement of the layer with the same attention composed of dfdx's own primitive operations, whose gradients are not
+//! written by hand.
 
 use bochner_attention::{Mask, MultiHead, MultiHeadConfig, layer::Projection};
 use bochner_numerics::{Seed, relative_error, standard_normal};

@@ -267,7 +267,7 @@ settings!(
     }
 );
 
-/// Dropout and features that are drawn anew go on where they were, in training and in evaluation.
+/// Dropout and redrawn features go on where they were, in training and in evaluation.
 #[test]
 fn a_loaded_layer_goes_on_at_its_step() {
     type Layer = MultiHead<Const<EMBED>, f32, Cpu, Const<0>, Redrawn>;

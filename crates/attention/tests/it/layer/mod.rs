@@ -43,7 +43,7 @@ fn variants() -> impl Iterator<Item = Variant> {
     defaults.chain([linear.into(), unconditional.into()])
 }
 
-/// Those that attend to another sequence too.
+/// Variants that attend to another sequence too.
 fn variants_across() -> impl Iterator<Item = Variant> {
     variants().filter(|variant| variant.card().cross.is_yes())
 }

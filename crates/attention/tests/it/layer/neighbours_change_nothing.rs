@@ -8,7 +8,7 @@ use dfdx::prelude::*;
 use ndarray::Axis;
 use proptest::prelude::*;
 
-/// Sequences whose numbers differ from one `purpose` to the next, but for those of the first example.
+/// Sequences whose numbers differ from one `purpose` to the next, except those of the first example.
 fn sequences<E: Element>(batch: usize, time: usize, purpose: u64, scale: f64) -> Sequences<E> {
     let mut streams = [Seed::new(1), Seed::new(2).nth(purpose)].map(|seed| seed.stream("x"));
     let size = batch * time * WIDTH;

@@ -469,7 +469,7 @@ fn an_inspection_of_two_sequences() {
     assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
 }
 
-/// What is not a number in the padding equals nothing, itself not either.
+/// A NaN in the padding is unequal to everything, itself included, and must not be compared.
 #[test]
 fn an_inspection_of_one_sequence_does_not_look_at_its_padding() {
     let layer = build::<f64>(two_heads(Cat::default().into()));

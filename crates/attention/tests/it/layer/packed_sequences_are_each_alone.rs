@@ -23,7 +23,7 @@ fn attended(
     Ok([values, gradients.get(x).as_vec(), along_map])
 }
 
-/// What [`attended`] gives of each sequence alone, in order; along the map the sum.
+/// Returns [`attended`] of each sequence alone, in order; the gradients along the map are summed.
 fn one_by_one(layer: &MultiHead<usize, f64>, x: &Sequences<f64>) -> [Vec<f64>; 3] {
     let all = array(x);
     let [mut output, mut along_input] = [Vec::new(), Vec::new()];

@@ -111,7 +111,7 @@ fn every_mechanism_that_compares_queries_and_keys_obeys_and_the_others_refuse() 
     assert!(obeyed > 5 && refused > 0, "{obeyed} {refused}");
 }
 
-/// What comes out depends on differences of positions: a window sees the same wherever it stands.
+/// Outputs depend on differences of positions: a window sees the same at every position.
 #[test]
 fn equal_rows_are_alike_at_all_positions() {
     let layer = build(MultiHeadConfig {

@@ -62,7 +62,7 @@ fn in_the_old_form_where_nothing_new_is_used() {
     );
 }
 
-/// Whatever the width of the layer is.
+/// Settings that every layer refuses, whatever its width, are refused when they are read.
 #[test]
 fn what_a_layer_refuses_cannot_be_read() {
     let config = |fields: &str| format!(r#"{{"heads":4,{fields}}}"#);

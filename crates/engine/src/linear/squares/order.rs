@@ -5,8 +5,8 @@ use super::sums::Augmented;
 use super::symmetric_features::{self as features, SymmetricFeatures};
 use bochner_numerics::{Buffers, Mat, Real};
 
-/// Which of two factors of $x_a x_b y_n$ are multiplied first; the product with the third, summed up
-/// over positions, is a matrix product.
+/// The two factors of $x_a x_b y_n$ that are multiplied first. Their product with the third factor, summed up over
+/// positions, is a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Two columns of x: less work for wide values, and for few positions at a time.

@@ -1,4 +1,4 @@
-//! What is found out about a head before it is summed up.
+//! The plan of a head: all that is decided before its sums are computed.
 
 use super::order::Order;
 use crate::Workspace;

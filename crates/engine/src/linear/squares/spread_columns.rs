@@ -60,8 +60,8 @@ pub(super) fn count(width: usize) -> usize {
         .map_or(0, |last| last.part(width, 1).end)
 }
 
-/// Where the entry of columns a and b ≥ a and value n of `values` is stored, and how much of what
-/// stands there it is.
+/// Returns the index of the entry for columns a and b ≥ a and value n of `values`, and the factor that turns the stored
+/// number into the entry.
 pub(super) fn entry<T: Real>(
     width: usize,
     (a, b): (usize, usize),
@@ -167,8 +167,8 @@ impl<T: Real> Columns<T> {
         read
     }
 
-    /// What each row makes of the moments. Given y and the transposed gradient of the rows, the walk adds to that
-    /// gradient too.
+    /// Returns the product of each row with the moments. If y and the transposed gradient of the rows are given, the
+    /// walk adds to that gradient too.
     fn walk(&self, moments: &[T], values: usize, mut pull: Option<(&[T], &mut [T])>) -> Buffer<T> {
         let rows = self.len();
         let mut read = self.buffers.filled(values * rows, T::zero());

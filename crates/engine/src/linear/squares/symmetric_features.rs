@@ -31,7 +31,7 @@ struct Scratch<T> {
     d_columns: Vec<T>,
 }
 
-/// How many features rows of some width have.
+/// The number of features of a row of some width.
 pub(super) fn count(width: usize) -> usize {
     width * (width + 1) / 2
 }

@@ -14,14 +14,14 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 
 /// A layer of graph attention as an operation, without a tape or a framework.
 ///
-/// Its inputs are the nodes' features, where gradients along these are asked for, and then the
+/// Its inputs are the nodes' features, if gradients along them are requested, and then the
 /// [parameters](GraphAttentionConfig::parameters). It has two outputs: the output of each target,
 /// `[Nt, H F]` or `[Nt, F]`, and the penalty, `[]`, which is $\beta \mathrm{KL}$ for inferred points and
 /// otherwise zero.
 ///
 /// # Example
-/// Two layers. The first input of the second one is the output of the first one, and the gradient along it is the
-/// cotangent of the first one; along the features nobody wants a gradient.
+/// Two layers. The first input of the second layer is the output of the first one, and the gradient along it is the
+/// cotangent of the first one. The gradient along the features is not requested.
 ///
 /// ```
 /// use bochner_graph::{Graph, GraphAttentionConfig, GraphAttentionOperation};

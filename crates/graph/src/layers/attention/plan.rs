@@ -15,7 +15,7 @@ use bochner_ops::Mode;
 use bochner_ops::rows::add_to;
 use ndarray::{Array2, ArrayView2};
 
-/// A pass through a layer, but for the nodes' features and the parameters.
+/// A pass through a layer, without the nodes' features and the parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<T> {
     pub(super) config: GraphAttentionConfig,

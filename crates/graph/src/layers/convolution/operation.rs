@@ -95,7 +95,8 @@ impl<T: Real> GraphConvolutionOperation<T> {
     }
 }
 
-/// What the forward pass of a [`GraphConvolutionOperation`] keeps: the tensor after dropout, where there is any.
+/// The tensor after dropout, if there is one: the part of the forward pass of a [`GraphConvolutionOperation`] that is
+/// saved.
 #[derive(Debug)]
 pub struct Saved<T>(Vec<OwnedFeatures<T>>);
 

@@ -34,8 +34,8 @@ fn agrees(case: &Case<f64>) {
             array(&mut moved, name).copy_from_slice(x);
             value(&moved)
         });
-        // Where sources do not compete, or all edges of a target have the same c, the gradient along
-        // the targets is zero but for rounding.
+        // If sources do not compete, or if all edges of a target have the same c, the gradient along the targets is
+        // zero up to rounding.
         let largest = want.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         let error = relative_error(&got, &want) * largest.max(1e-30) / largest.max(1e-4);
         assert!(error < 1e-6, "along {name} of {:?}: {error:e}", case.kind);

@@ -20,7 +20,7 @@ fn bytes(kind: Kind, nodes: usize, edges: usize) -> f64 {
     bytes as f64
 }
 
-/// Whether twice as many again cost twice as much more.
+/// Asserts that the step from two to four units costs twice the step from one to two.
 fn assert_linear(what: &str, [one, two, four]: [f64; 3]) {
     let growth = (four - two) / (two - one);
     assert!((1.8..2.3).contains(&growth), "{what}: {growth}");

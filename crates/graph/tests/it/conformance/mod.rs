@@ -1,4 +1,4 @@
-//! What every kind of attention along edges must do.
+//! Properties of every kind of attention along edges.
 
 mod attention_is_what_its_formula_says;
 pub(crate) mod case;

@@ -1,4 +1,4 @@
-//! What layers of graph attention give.
+//! Results of graph attention layers.
 
 use crate::layer::setting::{
     SEED, TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything,

@@ -21,7 +21,7 @@ struct Case {
     mode: Mode,
 }
 
-/// What the penalty counts in the objective.
+/// The weight of the penalty in the objective.
 const PENALTY: f64 = 0.7;
 
 impl Case {

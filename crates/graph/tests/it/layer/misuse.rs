@@ -1,4 +1,4 @@
-//! What does not fit is named.
+//! Arguments that do not fit are named in the error.
 
 use crate::layer::setting::{bipartite, graph, kinds, layer, normal, tensor};
 use bochner_graph::{
@@ -19,7 +19,7 @@ fn misshapen<V>(result: Result<V, LayerError>) -> String {
     }
 }
 
-/// What reading settings refuses, building a layer refuses.
+/// Settings that reading refuses are refused by the constructor too.
 #[test]
 fn settings_out_of_range() {
     let none = Direct {

@@ -1,4 +1,4 @@
-//! What the trainable layers must do.
+//! Properties of the trainable layers.
 
 mod attention;
 mod attention_gradients;

@@ -53,7 +53,7 @@ fn is_ancestral(graph: &MixedGraph) -> bool {
     })
 }
 
-/// What all graphs of a class have in common.
+/// Returns the marks that all graphs of a class share.
 fn common(class: &[MixedGraph]) -> MixedGraph {
     let first = &class[0];
     let mark = |a: usize, b: usize| {

@@ -10,7 +10,8 @@ use bochner_numerics::Seed;
 use ndarray::{Axis, array};
 use std::cell::Cell;
 
-/// What an oracle over the first nodes of a directed graph finds, whose numbers are their order.
+/// Returns the graph that the search finds with an oracle over the first nodes of a directed graph, whose numbers are
+/// their order.
 fn found(text: &str, nodes: usize, observed: usize) -> String {
     let graph = parsed(nodes, text);
     let observed: Vec<usize> = (0..observed).collect();

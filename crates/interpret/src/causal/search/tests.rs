@@ -5,7 +5,7 @@ use bochner_numerics::{Seed, fill_standard_normal};
 use ndarray::Array2;
 use std::cell::Cell;
 
-/// What an oracle over the first nodes of a directed graph finds.
+/// Returns the graph that the search finds with an oracle over the first nodes of a directed graph.
 fn found(text: &str, nodes: usize, observed: usize) -> String {
     let graph = parsed(nodes, text);
     let observed: Vec<usize> = (0..observed).collect();

@@ -1,4 +1,4 @@
-//! What a step reads of a table, and what counts of it.
+//! The cells that a step reads of a table, and the weights of their errors.
 
 use super::*;
 use crate::datapoints::Between;

@@ -115,7 +115,7 @@ fn a_mechanism_without_weights_trains_with_dropout() {
     assert_ne!(plain.error, dropped.error);
 }
 
-/// What is drawn for some steps is drawn anew after them, and a resumed run has the draw of its step.
+/// Features drawn for some steps are redrawn after them, and a resumed run has the draw of its step.
 #[test]
 fn features_are_drawn_anew_in_training() {
     let performer = Performer {

@@ -1,4 +1,4 @@
-//! What a translator and its trainer refuse, and what is kept all the same.
+//! Arguments that a translator and its trainer refuse, and the state that survives a refusal.
 
 use super::*;
 use bochner_attention::{Copula, Mikan, Posterior};
@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused() {
     assert!(trained.translate(&[], &beam(0)).is_err());
 }
 
-/// A translator whose every translation ends at once, but for numbers that overflow where a source has the token 5.
+/// A translator that ends every translation at once. Its numbers overflow where a source has the token 5.
 fn overflowing(encoder: Variant) -> Translator<f64> {
     let [_, itself, memory] = softmax();
     let config = config([encoder, itself, memory], 16);

@@ -1,4 +1,4 @@
-//! A translator is its parts, each of which draws from a seed of its own.
+//! A translator equals its parts, and every part draws from a seed of its own.
 
 use super::*;
 use bochner_attention::{Copula, Mask, Mikan, Posterior};

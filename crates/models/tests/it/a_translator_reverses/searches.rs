@@ -1,4 +1,4 @@
-//! What searches find does not depend on how sentences are cut into batches, nor on threads.
+//! Searches find the same translations however sentences are cut into batches, and on any number of threads.
 
 use super::*;
 use bochner_attention::{Copula, Form, Mikan, Performer, Posterior};

@@ -1,4 +1,4 @@
-//! What a translator's training does with its settings.
+//! Effects of the settings on a translator's training.
 
 use super::*;
 use bochner_attention::Mikan;

@@ -202,7 +202,7 @@ fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
     }
 }
 
-/// What is wrong with one pass.
+/// The fault of one pass.
 #[derive(Clone, Copy)]
 enum Wrong {
     /// The model refuses it.

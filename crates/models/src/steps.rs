@@ -1,7 +1,8 @@
-//! A decoder at work: position after position, without a tape.
+//! Layers at work: position after position, without a tape.
 
-use super::{Decoder, DecoderLayer};
 use crate::Error;
+use crate::decoder::{Decoder, DecoderLayer};
+use crate::encoder::{Encoder, EncoderLayer, NormPlacement};
 use bochner_attention::{
     Form, Mask, Pass,
     layer::{MultiHeadCrossDecoder, MultiHeadDecoder, PackedMultiHead},
@@ -22,7 +23,9 @@ pub struct PackedDecoder<E: Element>(Arc<Weights<E>>);
 #[derive(Debug)]
 struct Weights<E: Element> {
     layers: Vec<LayerWeights<E>>,
-    norm: Norm<E>,
+    /// The norm behind the last layer, if there is one.
+    norm: Option<Norm<E>>,
+    width: usize,
 }
 
 impl<E: Element> PackedDecoder<E> {
@@ -40,10 +43,44 @@ impl<E: Element> PackedDecoder<E> {
         pass: Pass,
     ) -> Result<DecoderSteps<E>, Error> {
         let layers = self.0.layers.iter().zip(0..);
-        let states = layers.map(|(layer, i)| layer.states(memory, of_memory, pass.nth(i)));
+        let states = layers.map(|(layer, i)| {
+            let (attention, cross_attention) = layer.each_state(memory, of_memory, pass.nth(i));
+            Ok::<_, Error>(LayerStates {
+                attention: attention?,
+                cross_attention: Some(cross_attention?),
+            })
+        });
         Ok(DecoderSteps {
             weights: self.clone(),
             states: states.collect::<Result<_, _>>()?,
+            numbers: Buffers::default(),
+        })
+    }
+}
+
+impl<E: Element> Encoder<E> {
+    /// The encoder as it stands, before the first position of `batch` sequences, as the decoder of a language model: its
+    /// outputs are those of [`apply`](Self::apply) in evaluation under a causal mask, to rounding.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for a mechanism that does not decode.
+    pub fn causal_steps(&self, batch: usize, pass: Pass) -> Result<DecoderSteps<E>, Error> {
+        let layers = self.layers.iter().map(LayerWeights::of_encoder);
+        let layers: Vec<_> = layers.collect::<Result<_, _>>()?;
+        let states = layers.iter().zip(0..).map(|(layer, i)| {
+            let attention = (layer.attention).decoder(batch, Form::Automatic, pass.nth(i))?;
+            Ok::<_, Error>(LayerStates {
+                attention,
+                cross_attention: None,
+            })
+        });
+        Ok(DecoderSteps {
+            states: states.collect::<Result<_, _>>()?,
+            weights: PackedDecoder(Arc::new(Weights {
+                width: layers[0].attention_norm.gamma.len(),
+                layers,
+                norm: self.norm.as_ref().map(Norm::of),
+            })),
             numbers: Buffers::default(),
         })
     }
@@ -68,9 +105,11 @@ impl<E: Element> Decoder<E> {
     /// [`Error::Attention`] for a parameter that does not fit.
     pub fn packed(&self) -> Result<PackedDecoder<E>, Error> {
         let layers = self.layers.iter().map(LayerWeights::of);
+        let norm = Norm::of(&self.norm);
         Ok(PackedDecoder(Arc::new(Weights {
             layers: layers.collect::<Result<_, _>>()?,
-            norm: Norm::of(&self.norm),
+            width: norm.gamma.len(),
+            norm: Some(norm),
         })))
     }
 
@@ -142,9 +181,13 @@ impl<E: Element> DecoderSteps<E> {
         x: ArrayView3<E>,
         mut output: ArrayViewMut3<E>,
     ) -> Result<(), Error> {
-        let Weights { layers, norm } = &*self.weights.0;
+        let Weights {
+            layers,
+            norm,
+            width,
+        } = &*self.weights.0;
         let (batch, positions, _) = x.dim();
-        let shape = [batch, positions, norm.gamma.len()];
+        let shape = [batch, positions, *width];
         argument::shape("x", &shape, x.shape())?;
         argument::shape("the output", &shape, output.shape())?;
         let mut rows = self.numbers.any(x.len());
@@ -152,16 +195,23 @@ impl<E: Element> DecoderSteps<E> {
         for (layer, states) in layers.iter().zip(&mut self.states) {
             states.step(layer, &mut rows, shape, &self.numbers)?;
         }
-        let mut normed = self.numbers.any(x.len());
-        norm.apply(&rows, &mut normed);
-        output.assign(&view(shape, &normed));
+        if let Some(norm) = norm {
+            norm.apply_in_place(&mut rows, &self.numbers);
+        }
+        output.assign(&view(shape, &rows));
         Ok(())
     }
 
     /// The number of numbers that all layers hold for keys and values of the sequences, and for those of the memory.
     pub fn held(&self) -> [usize; 2] {
         let states = self.states.iter();
-        let held = states.map(|states| [states.attention.held(), states.cross_attention.held()]);
+        let held = states.map(|states| {
+            let of_memory = states.cross_attention.as_ref();
+            [
+                states.attention.held(),
+                of_memory.map_or(0, MultiHeadCrossDecoder::held),
+            ]
+        });
         held.fold([0, 0], |[all, of_memory], [own, of_own]| {
             [all + own, of_memory + of_own]
         })
@@ -175,7 +225,9 @@ impl<E: Element> DecoderSteps<E> {
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
         for states in &mut self.states {
             states.attention.reorder(indices)?;
-            states.cross_attention.reorder(indices)?;
+            if let Some(cross_attention) = &mut states.cross_attention {
+                cross_attention.reorder(indices)?;
+            }
         }
         Ok(())
     }
@@ -186,10 +238,11 @@ impl<E: Element> DecoderSteps<E> {
 struct LayerWeights<E: Element> {
     attention: PackedMultiHead<E>,
     attention_norm: Norm<E>,
-    cross_attention: PackedMultiHead<E>,
-    cross_attention_norm: Norm<E>,
+    /// The attention to the memory and its norm; encoders have none.
+    cross_attention: Option<(PackedMultiHead<E>, Norm<E>)>,
     feed_forward: PackedFeedForward<E>,
     feed_forward_norm: Norm<E>,
+    norm: NormPlacement,
 }
 
 impl<E: Element> LayerWeights<E> {
@@ -197,27 +250,28 @@ impl<E: Element> LayerWeights<E> {
         Ok(Self {
             attention: layer.attention.packed()?,
             attention_norm: Norm::of(&layer.attention_norm),
-            cross_attention: layer.cross_attention.packed()?,
-            cross_attention_norm: Norm::of(&layer.cross_attention_norm),
+            cross_attention: Some((
+                layer.cross_attention.packed()?,
+                Norm::of(&layer.cross_attention_norm),
+            )),
             feed_forward: feed_forward(&layer.feed_forward)?,
             feed_forward_norm: Norm::of(&layer.feed_forward_norm),
+            norm: NormPlacement::Pre,
         })
     }
 
-    fn states(
-        &self,
-        memory: ArrayView3<E>,
-        of_memory: &Mask,
-        pass: Pass,
-    ) -> Result<LayerStates<E>, Error> {
-        let (attention, cross_attention) = self.each_state(memory, of_memory, pass);
-        Ok(LayerStates {
-            attention: attention?,
-            cross_attention: cross_attention?,
+    fn of_encoder(layer: &EncoderLayer<E>) -> Result<Self, Error> {
+        Ok(Self {
+            attention: layer.attention.packed()?,
+            attention_norm: Norm::of(&layer.attention_norm),
+            cross_attention: None,
+            feed_forward: feed_forward(&layer.feed_forward)?,
+            feed_forward_norm: Norm::of(&layer.feed_forward_norm),
+            norm: layer.norm,
         })
     }
 
-    /// What each of the two attentions remembers before the first position, or why it cannot decode.
+    /// Returns the cache of each of the two attentions before the first position, or the reason that it cannot decode.
     fn each_state(
         &self,
         memory: ArrayView3<E>,
@@ -228,7 +282,7 @@ impl<E: Element> LayerWeights<E> {
         Result<MultiHeadCrossDecoder<E>, bochner_attention::Error>,
     ) {
         let (batch, form) = (memory.dim().0, Form::Automatic);
-        let cross = &self.cross_attention;
+        let (cross, _) = (self.cross_attention.as_ref()).expect("the layer of a decoder");
         (
             self.attention.decoder(batch, form, pass.nth(0)),
             cross.cross_decoder(memory, of_memory, form, pass.nth(1)),
@@ -236,15 +290,16 @@ impl<E: Element> LayerWeights<E> {
     }
 }
 
-/// What one layer remembers.
+/// The caches of one layer.
 #[derive(Clone, Debug)]
 struct LayerStates<E: Element> {
     attention: MultiHeadDecoder<E>,
-    cross_attention: MultiHeadCrossDecoder<E>,
+    /// State of the attention to the memory, if there is one.
+    cross_attention: Option<MultiHeadCrossDecoder<E>>,
 }
 
 impl<E: Element> LayerStates<E> {
-    /// Adds the layer's three branches to the rows of sequences of this shape.
+    /// Adds the layer's branches to the rows of sequences of this shape.
     fn step(
         &mut self,
         weights: &LayerWeights<E>,
@@ -252,20 +307,48 @@ impl<E: Element> LayerStates<E> {
         shape: [usize; 3],
         numbers: &Buffers<E>,
     ) -> Result<(), Error> {
-        let (mut normed, mut branch) = (numbers.any(x.len()), numbers.any(x.len()));
-        weights.attention_norm.apply(x, &mut normed);
-        let output = view_mut(shape, &mut branch);
-        self.attention.step_into(view(shape, &normed), output)?;
-        add(x, &branch);
-        weights.cross_attention_norm.apply(x, &mut normed);
-        let output = view_mut(shape, &mut branch);
-        (self.cross_attention).step_into(view(shape, &normed), output)?;
-        add(x, &branch);
-        weights.feed_forward_norm.apply(x, &mut normed);
-        weights.feed_forward.apply(&normed, numbers, &mut branch);
-        add(x, &branch);
-        Ok(())
+        let placement = weights.norm;
+        add_branch(placement, &weights.attention_norm, x, numbers, |x, y| {
+            let output = view_mut(shape, y);
+            Ok(self.attention.step_into(view(shape, x), output)?)
+        })?;
+        if let (Some((_, norm)), Some(states)) =
+            (&weights.cross_attention, &mut self.cross_attention)
+        {
+            add_branch(placement, norm, x, numbers, |x, y| {
+                Ok(states.step_into(view(shape, x), view_mut(shape, y))?)
+            })?;
+        }
+        add_branch(placement, &weights.feed_forward_norm, x, numbers, |x, y| {
+            weights.feed_forward.apply(x, numbers, y);
+            Ok(())
+        })
     }
+}
+
+/// Adds a branch to rows, with its norm before the branch or behind the sum.
+fn add_branch<E: Element>(
+    placement: NormPlacement,
+    norm: &Norm<E>,
+    x: &mut [E],
+    numbers: &Buffers<E>,
+    branch: impl FnOnce(&[E], &mut [E]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut y = numbers.any(x.len());
+    match placement {
+        NormPlacement::Pre => {
+            let mut normed = numbers.any(x.len());
+            norm.apply(x, &mut normed);
+            branch(&normed, &mut y)?;
+            add(x, &y);
+        }
+        NormPlacement::Post => {
+            branch(x, &mut y)?;
+            add(x, &y);
+            norm.apply_in_place(x, numbers);
+        }
+    }
+    Ok(())
 }
 
 /// A layer norm's parameters as slices.
@@ -288,6 +371,12 @@ impl<E: Element> Norm<E> {
 
     fn apply(&self, x: &[E], y: &mut [E]) {
         self.operation.apply(x, [&self.gamma, &self.beta], y);
+    }
+
+    fn apply_in_place(&self, x: &mut [E], numbers: &Buffers<E>) {
+        let mut copy = numbers.empty(x.len());
+        copy.extend_from_slice(x);
+        self.apply(&copy, x);
     }
 }
 
