@@ -66,7 +66,7 @@ struct Rest {
 fn main() -> ExitCode {
     let ending = match Arguments::parse().task {
         Task::Reproduce(rest) => cargo::program("bochner-reproduce", &rest.arguments),
-        Task::Bench(rest) => cargo::program("bochner-benches", &rest.arguments),
+        Task::Bench(rest) => cargo::program("bochner-bench", &rest.arguments),
         Task::Golden(rest) => cargo::program("bochner-golden", &rest.arguments),
         Task::Test => ci::test(),
         Task::Ci { full } => ci::ci(full),

@@ -4,7 +4,7 @@ use super::{formulas, voice};
 use crate::cargo::root;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::fs;
 
 /// A file longer than this holds more than one concept.
 const LONGEST: usize = 500;
@@ -23,9 +23,8 @@ const WITHOUT_ERRORS: [&str; 2] = ["numerics", "ops"];
 
 pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
     let mut breaches = Vec::new();
-    let crates = fs::read_dir(root().join("crates"))?.map(|entry| Ok(entry?.path()));
-    let directories = crates.chain([Ok(root().join("benches"))]);
-    for directory in directories.collect::<io::Result<Vec<_>>>()? {
+    for entry in fs::read_dir(root().join("crates"))? {
+        let directory = entry?.path();
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         breaches.extend(missing(&name, &directory));
         for file in rust_files(&directory)? {

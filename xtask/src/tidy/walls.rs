@@ -7,7 +7,7 @@ use std::fs;
 /// The framework that only these crates see; the others do without it, all the way down, or have their layers
 /// behind a feature.
 const AUTODIFF: &str = "dfdx";
-const WITH_AUTODIFF: [&str; 4] = ["golden", "models", "nn", "reproduce"];
+const WITH_AUTODIFF: [&str; 5] = ["bench", "golden", "models", "nn", "reproduce"];
 
 /// Packages that bochner-attention must not depend on without its layers: its copula needs no matrix library and no marginals.
 const NOT_FOR_ATTENTION: [&str; 2] = ["faer", "statrs"];

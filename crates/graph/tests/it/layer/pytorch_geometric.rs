@@ -1,4 +1,4 @@
-//! Layers agree with those of PyTorch Geometric, whose results `benches/peers/gat_golden.py` writes.
+//! Layers agree with those of PyTorch Geometric, whose results `crates/bench/peers/gat_golden.py` writes.
 //!
 //! Wrong versions it catches: sources and targets exchanged, in the weights or in `a`; a score that sees
 //! what its edge's attributes are in another order; heads summed up instead of averaged; a bias or a

@@ -3,7 +3,7 @@
 //! A [`Workload`] is one piece of work at one shape, in one or more passes (forward; forward and
 //! backward), with two numbers a pass: the operations its products need, and the bytes it must at
 //! least move. [`run()`] measures workloads, each in a process of its own so that its peak memory is
-//! its own too, and alternately with that of the same work in PyTorch (`benches/peers/`), so that a
+//! its own too, and alternately with that of the same work in PyTorch (`peers/`), so that a
 //! busy spell of the machine meets both. What comes out is a [`Report`]: medians, ratios, and the
 //! shares of what a matrix product and a sweep through memory reach on the same machine in the same
 //! run.
@@ -11,7 +11,7 @@
 //! The command line is `cargo xtask bench`; the method in words is in `docs/performance.md`.
 //!
 //! ```
-//! use bochner_benches::workloads;
+//! use bochner_bench::workloads;
 //!
 //! let all = workloads();
 //! let softmax = all.iter().find(|w| w.id() == "softmax (4,8,512,64,64,64)").unwrap();

@@ -1,4 +1,4 @@
-//! PyTorch's side of each comparison: the scripts in `benches/peers/`.
+//! PyTorch's side of each comparison: the scripts in `peers/` of this crate.
 
 use crate::machine::first_line;
 use crate::workload::Peer;

@@ -203,7 +203,7 @@ mod tests {
     /// A failure of this test is mended by `cargo xtask bench --tables`.
     #[test]
     fn the_documentation_shows_what_the_files_hold() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         for (file, text) in generated(&docs).unwrap() {
             assert!(
                 fs::read_to_string(docs.join(file)).unwrap() == text,

@@ -54,7 +54,7 @@ pub struct Against {
 /// One case of a peer script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
-    /// The script in `benches/peers/`, without its ending.
+    /// The script in `peers/` of this crate, without its ending.
     pub script: &'static str,
     /// The argument of `--case`.
     pub case: Value,

@@ -17,7 +17,7 @@ const WARM_UPS: usize = 2;
 
 const CROSSINGS: &str = "crossings_ns";
 
-/// The measurements of one case by one process, with the field names of `benches/peers/common.py`: our
+/// The measurements of one case by one process, with the field names of `peers/common.py`: our
 /// processes and the peers' write the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured(Map<String, Value>);

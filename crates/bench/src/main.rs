@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use bochner_benches::{Base, Error, Instructions, Options, Python, instructions};
+use bochner_bench::{Base, Error, Instructions, Options, Python, instructions};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Case {
     /// One workload.
-    #[command(name = bochner_benches::CASE, hide = true)]
+    #[command(name = bochner_bench::CASE, hide = true)]
     Measured { id: String },
     /// One workload of `--count`.
     #[command(name = instructions::COUNTED_CASE, hide = true)]
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.case {
         None => run(arguments),
-        Some(Case::Measured { id }) => bochner_benches::case(&id)
+        Some(Case::Measured { id }) => bochner_bench::case(&id)
             .and_then(|measured| measured.json())
             .map(|line| println!("{line}")),
         Some(Case::Counted { place, pass, runs }) => instructions::counted_case(place, pass, runs),
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
 /// Measures, and prints the table.
 fn run(arguments: Arguments) -> Result<(), Error> {
     if arguments.tables {
-        return bochner_benches::report::write_page(&root().join("docs"));
+        return bochner_bench::report::write_page(&root().join("docs"));
     }
     if arguments.count {
         return count(arguments.instructions.as_deref().unwrap_or("avx2"));
@@ -118,7 +118,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         println!("{}", base.compare(&options)?);
         return Ok(());
     }
-    let report = bochner_benches::run(&options)?;
+    let report = bochner_bench::run(&options)?;
     println!("{report}");
     if let Some(file) = arguments.json {
         std::fs::write(file, report.json()?)?;
@@ -144,5 +144,5 @@ fn root() -> PathBuf {
     let running = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     running
         .unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
-        .join("..")
+        .join("../..")
 }

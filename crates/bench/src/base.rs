@@ -51,7 +51,7 @@ impl Base {
             "--release",
             "--quiet",
             "--package",
-            "bochner-benches",
+            program_package(&source),
         ]);
         build.args(["--bin", "bench"]).current_dir(&source);
         build.env("CARGO_TARGET_DIR", target.join("build"));
@@ -129,6 +129,14 @@ impl Base {
     }
 }
 
+/// The package of this program in a checkout: earlier commits have it in `benches`.
+fn program_package(source: &Path) -> &'static str {
+    match source.join("benches/Cargo.toml").is_file() {
+        true => "bochner-benches",
+        false => "bochner-bench",
+    }
+}
+
 /// The packages of the crates with files that differ from a commit.
 fn changed_packages(root: &Path, commit: &str) -> Result<Vec<String>, Error> {
     let differ = output(git(root).args(["diff", "--name-only", commit]))?;
@@ -150,9 +158,6 @@ fn changed_packages(root: &Path, commit: &str) -> Result<Vec<String>, Error> {
 
 /// The folder of the crate that a path of the workspace belongs to.
 fn crate_of(path: &str) -> Option<&str> {
-    if path.starts_with("benches/src/") {
-        return Some("benches");
-    }
     let inside = path.strip_prefix("crates/")?;
     let name = inside.split('/').next()?;
     path.get(.."crates/".len() + name.len())
@@ -194,7 +199,6 @@ mod tests {
             crate_of("crates/attention/src/lib.rs"),
             Some("crates/attention")
         );
-        assert_eq!(crate_of("benches/src/base.rs"), Some("benches"));
         assert_eq!(crate_of("docs/compare.md"), None);
         assert_eq!(
             package_of("[package]\nname = \"bochner-ops\"\n"),
