@@ -1,10 +1,7 @@
-//! This working tree against an earlier state of it, alternately.
+//! An earlier state of the workspace, to compare this working tree with.
 
-use crate::run::{Options, case_of};
-use crate::statistics::{Paired, median};
-use crate::{Error, Measured, Workload, machine, workloads};
+use crate::Error;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,14 +43,9 @@ impl Base {
         output(git(&source).args(["checkout", "--quiet", "--force", "--detach", &commit]))?;
         eprintln!("bench: building {reference}");
         let mut build = Command::new("cargo");
-        build.args([
-            "build",
-            "--release",
-            "--quiet",
-            "--package",
-            program_package(&source),
-        ]);
-        build.args(["--bin", "bench"]).current_dir(&source);
+        build.args(["build", "--release", "--quiet", "--bin", "bench"]);
+        build.args(["--package", program_package(&source)]);
+        build.current_dir(&source);
         build.env("CARGO_TARGET_DIR", target.join("build"));
         if !build.stdout(std::io::stderr()).status()?.success() {
             return Err(format!("`{reference}` does not build").into());
@@ -64,68 +56,14 @@ impl Base {
         })
     }
 
-    /// Measures the workloads that are asked for here and there, in turns, and prints what each pass
-    /// takes here over what it takes there, with a 95 % interval of the paired ratios.
-    ///
-    /// # Errors
-    /// If a workload fails here; one that fails there, or is not known there, is named.
-    pub fn compare(&self, options: &Options) -> Result<String, Error> {
-        let mut lines = vec![format!(
-            "| workload | shape | pass | {} (ms) | here (ms) | here / there | 95 % interval | |\n\
-             |---|---|---|---|---|---|---|---|",
-            self.reference
-        )];
-        let all = workloads();
-        let wanted = (all.iter()).filter(|one| !machine::is_ceiling(one) && options.wants(one));
-        for workload in wanted {
-            let (mut here, mut there) = (Vec::new(), Vec::new());
-            for round in 0..options.rounds {
-                eprintln!(
-                    "bench: {}, round {} of {}",
-                    workload.id(),
-                    round + 1,
-                    options.rounds
-                );
-                // The side that comes first changes from round to round.
-                for turn in 0..2 {
-                    if turn == round % 2 {
-                        there.push(self.there(workload, options)?);
-                    } else {
-                        here.push(options.ours(workload)?);
-                    }
-                }
-            }
-            for pass in &workload.passes {
-                let of = |all: &[Measured]| -> Vec<f64> {
-                    all.iter().filter_map(|one| one.ms(pass.name)).collect()
-                };
-                let (here, there) = (of(&here), of(&there));
-                let name = format!(
-                    "| {} | {} | {} |",
-                    workload.name,
-                    workload.shape_text(),
-                    pass.name
-                );
-                lines.push(match Paired::of(&here, &there) {
-                    None => format!("{name} | {:.2} | | | not measured there |", median(&here)),
-                    Some(paired) => {
-                        let [low, high] = paired.interval;
-                        let (there, here) = (median(&there), median(&here));
-                        format!(
-                            "{name} {there:.2} | {here:.2} | {:.3} | {low:.3} to {high:.3} | {} |",
-                            paired.ratio,
-                            paired.verdict()
-                        )
-                    }
-                });
-            }
-        }
-        Ok(lines.join("\n"))
+    /// The reference as it was given.
+    pub fn reference(&self) -> &str {
+        &self.reference
     }
 
-    fn there(&self, workload: &Workload, options: &Options) -> Result<Measured, Error> {
-        let mut command = Command::new(&self.program);
-        Measured::by(case_of(&mut command, workload, options))
+    /// A call of the program.
+    pub(crate) fn program(&self) -> Command {
+        Command::new(&self.program)
     }
 }
 
@@ -141,34 +79,17 @@ fn program_package(source: &Path) -> &'static str {
 fn changed_packages(root: &Path, commit: &str) -> Result<Vec<String>, Error> {
     let differ = output(git(root).args(["diff", "--name-only", commit]))?;
     let new = output(git(root).args(["ls-files", "--others", "--exclude-standard"]))?;
-    let folders: BTreeSet<&str> = differ
-        .lines()
-        .chain(new.lines())
-        .filter_map(crate_of)
-        .collect();
-    let mut packages = Vec::new();
-    for folder in folders {
-        // A crate that is gone has no tests.
-        if let Ok(manifest) = fs::read_to_string(root.join(folder).join("Cargo.toml")) {
-            packages.extend(package_of(&manifest).map(str::to_owned));
-        }
-    }
-    Ok(packages)
+    let all = differ.lines().chain(new.lines());
+    let crates: BTreeSet<&str> = all.filter_map(crate_of).collect();
+    // A crate that is gone has no tests.
+    let is_there = |name: &&str| root.join("crates").join(name).join("Cargo.toml").is_file();
+    let packages = crates.into_iter().filter(is_there);
+    Ok(packages.map(|name| format!("bochner-{name}")).collect())
 }
 
-/// The folder of the crate that a path of the workspace belongs to.
+/// The crate that a path of the workspace belongs to.
 fn crate_of(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix("crates/")?;
-    let name = inside.split('/').next()?;
-    path.get(.."crates/".len() + name.len())
-}
-
-/// The name in a manifest.
-fn package_of(manifest: &str) -> Option<&str> {
-    let line = manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("name = \""))?;
-    line.strip_suffix('"')
+    Some(path.strip_prefix("crates/")?.split_once('/')?.0)
 }
 
 fn git(folder: &Path) -> Command {
@@ -192,18 +113,25 @@ fn output(command: &mut Command) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn changed_files_name_their_crates() {
-        assert_eq!(
-            crate_of("crates/attention/src/lib.rs"),
-            Some("crates/attention")
-        );
-        assert_eq!(crate_of("docs/compare.md"), None);
-        assert_eq!(
-            package_of("[package]\nname = \"bochner-ops\"\n"),
-            Some("bochner-ops")
-        );
-        assert_eq!(package_of("[workspace]"), None);
+        assert_eq!(crate_of("crates/bench/src/base.rs"), Some("bench"));
+        for elsewhere in ["docs/compare.md", "crates/README.md"] {
+            assert_eq!(crate_of(elsewhere), None);
+        }
+    }
+
+    #[test]
+    fn the_program_is_found_in_new_and_in_old_commits() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        assert_eq!(program_package(&root), "bochner-bench");
+        let name = format!("bochner-bench-{}", std::process::id());
+        let old = std::env::temp_dir().join(name);
+        fs::create_dir_all(old.join("benches")).unwrap();
+        fs::write(old.join("benches/Cargo.toml"), "").unwrap();
+        assert_eq!(program_package(&old), "bochner-benches");
+        fs::remove_dir_all(old).unwrap();
     }
 }

@@ -1,14 +1,13 @@
 //! Epochs of the sentence classifier on sentences as long as those of MR.
 
 use crate::Error;
-use crate::workload::{Against, Pass, Run, Workload};
+use crate::workload::{Pass, Run, Workload};
 use bochner_attention::{IkanDirect, Mikan, Softmax, Variant};
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer, TrainingConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_numerics::Seed;
 use bochner_text::BatchConfig;
 use rand::Rng;
-use serde_json::json;
 use std::num::NonZeroUsize;
 
 /// The number of sentences of each length, from one word on: the training part of MR in fold 0.
@@ -24,7 +23,6 @@ const BATCH: usize = 64;
 /// The parts of a batch that ours computes side by side.
 const PARTS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 const DROPOUT: f64 = 0.1;
-const P: f64 = 1.5;
 
 /// Heads of width 16, as the classifiers of Table 2 have them at these widths.
 fn heads(width: usize) -> usize {
@@ -33,7 +31,7 @@ fn heads(width: usize) -> usize {
 
 /// Classifiers of one layer, `(sentences, words, classes, width, heads, hidden, R)`.
 pub(crate) fn workloads() -> Vec<Workload> {
-    let (points, p) = (POINTS, P);
+    let (p, points) = (1.5, POINTS);
     let direct = IkanDirect {
         p,
         points,
@@ -44,75 +42,43 @@ pub(crate) fn workloads() -> Vec<Workload> {
         points,
         ..Default::default()
     };
-    let kinds: [(_, _, Variant, _); 3] = [
-        (
-            "text-epoch-softmax",
-            "softmax",
-            Softmax::default().into(),
-            Some(2.5),
-        ),
-        (
-            "text-epoch-ikan-direct",
-            "ikan_direct",
-            direct.into(),
-            Some(2.0),
-        ),
-        ("text-epoch-mikan", "mikan", mikan.into(), None),
+    let kinds: [(_, Variant); 3] = [
+        ("text-epoch-softmax", Softmax::default().into()),
+        ("text-epoch-ikan-direct", direct.into()),
+        ("text-epoch-mikan", mikan.into()),
     ];
-    let of = |width: usize| {
-        let kinds = kinds.clone().into_iter();
-        kinds.map(move |(name, peer, attention, target)| {
-            // Targets are for the width of the smallest setting.
-            let target = target.filter(|_| width == 64);
-            workload(name, peer, attention, width, target)
-        })
+    let of = |width| {
+        kinds
+            .each_ref()
+            .map(|(name, attention)| workload(name, attention, width))
     };
     [64, 128].into_iter().flat_map(of).collect()
 }
 
-fn workload(
-    name: &'static str,
-    peer: &'static str,
-    attention: Variant,
-    width: usize,
-    target: Option<f64>,
-) -> Workload {
+fn workload(name: &'static str, attention: &Variant, width: usize) -> Workload {
     let sentences: usize = LENGTHS.iter().sum();
-    let shape = [
-        sentences,
-        WORDS,
-        CLASSES,
-        width,
-        heads(width),
-        2 * width,
-        POINTS,
-    ];
+    let (heads, hidden) = (heads(width), 2 * width);
+    let shape = [sentences, WORDS, CLASSES, width, heads, hidden, POINTS];
     let tokens: usize = LENGTHS.iter().zip(1..).map(|(n, length)| n * length).sum();
-    let points = if peer == "softmax" { 0 } else { POINTS };
-    let label = "batches of similar length, eager, fused Adam";
-    let cases = [json!({ "impl": peer, "shape": shape, "tokens": tokens })];
-    let (operations, bytes) = work(width, points);
-    let pass = Pass {
-        tokens: Some(tokens),
-        against: vec![Against::new(label, "text_epoch", cases, "epoch", target)],
-        ..Pass::new("epoch", operations, bytes)
-    };
+    let (operations, bytes) = work(width, attention.card().points);
+    let passes = vec![Pass::new("epoch", operations, bytes)];
+    let attention = attention.clone();
     let start = move || Ok(vec![epochs(width, attention.clone())?]);
-    Workload::new(name, shape, vec![pass], start)
+    Workload::new(name, shape, passes, start).with("tokens", tokens)
 }
 
 /// Three times the products of the forward pass, and for attention what the backward pass computes again; the
 /// bytes of Adam, which reads and writes parameters and moments in every step.
-fn work(width: usize, points: usize) -> (f64, f64) {
+fn work(width: usize, points: Option<usize>) -> (f64, f64) {
     let heads = heads(width);
-    let own = width / heads;
+    let head = width / heads;
     let (factor, features) = match points {
-        0 => (own, 0),
-        points => (2 * points, 4 * points * width),
+        None => (head, 0),
+        Some(points) => (2 * points, 4 * points * width),
     };
-    let maps = 4 * width * width + 4 * width * width;
+    let maps = 8 * width * width;
     let of_length = |(&count, time): (&usize, usize)| {
-        let pairs = time * heads * (factor + own + 3 * factor + 2 * own);
+        let pairs = time * heads * (4 * factor + 3 * head);
         count * time * (3 * (maps + features) + pairs)
     };
     let products: usize = LENGTHS.iter().zip(1..).map(of_length).sum();
@@ -167,17 +133,13 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
 mod tests {
     use super::*;
 
-    /// Width and heads of the classifiers are those of the two sizes of Table 2, and the peers are asked for as many.
+    /// Width and heads of the classifiers are those of the two sizes of Table 2.
     #[test]
     fn classifiers_have_the_heads_of_table_2() {
-        let sizes = workloads().into_iter().map(|workload| {
-            let asked = &workload.passes[0].against[0].peers[0].case["shape"][4];
-            assert_eq!(asked, workload.shape[4], "{}", workload.id());
-            [workload.shape[3], workload.shape[4]]
-        });
-        assert_eq!(
-            sizes.collect::<Vec<_>>(),
-            [[[64, 4]; 3], [[128, 8]; 3]].concat()
-        );
+        let sizes = workloads().into_iter();
+        let sizes: Vec<_> = sizes
+            .map(|workload| [workload.shape[3], workload.shape[4]])
+            .collect();
+        assert_eq!(sizes, [[[64, 4]; 3], [[128, 8]; 3]].concat());
     }
 }

@@ -1,12 +1,11 @@
 //! Gaussian processes and the Gaussian copula, in double precision.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Run, Workload};
+use crate::workload::{Element, Pass, Run, Workload};
 use bochner_copula::{GaussianCopula, copula_log_density_vjp};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array1, Array2};
 use rand::Rng;
-use serde_json::json;
 use std::hint::black_box;
 use std::rc::Rc;
 
@@ -21,36 +20,23 @@ pub(crate) fn workloads() -> Vec<Workload> {
     ]
 }
 
-fn double(name: &'static str, shape: [usize; 2], passes: Vec<Pass>) -> Workload {
-    let start = move || match name {
-        LIKELIHOOD => observed(shape),
-        SAMPLE => drawn(shape),
-        _ => dense(shape),
-    };
+fn double(workload: Workload) -> Workload {
     Workload {
         element: Element::Double,
-        ..Workload::new(name, shape, passes, start)
+        ..workload
     }
 }
 
-const LIKELIHOOD: &str = "gp-likelihood";
-const SAMPLE: &str = "copula-sample";
-const LOG_DENSITY: &str = "copula-log-density";
-
 /// A third of n³ for the factor, two thirds for the inverse that the gradient needs.
-fn marginal_likelihood([n, inputs]: [usize; 2]) -> Workload {
-    let case = json!({ "impl": "gpytorch_cholesky", "shape": [n, inputs] });
-    let label = "gpytorch with Cholesky";
-    let cube = (n * n * n) as f64;
-    let pass = |name, operations, target| Pass {
-        against: vec![Against::new(label, "gp_fit", [case.clone()], name, target)],
-        ..Pass::new(name, operations, 8.0 * (n * (inputs + 1)) as f64)
-    };
+fn marginal_likelihood(shape: [usize; 2]) -> Workload {
+    let [n, inputs] = shape.map(|n| n as f64);
+    let bytes = 8.0 * n * (inputs + 1.0);
     let passes = vec![
-        pass("fwd", cube / 3.0, None),
-        pass("fwd_bwd", cube, Some(1.3)),
+        Pass::new("fwd", n.powi(3) / 3.0, bytes),
+        Pass::new("fwd_bwd", n.powi(3), bytes),
     ];
-    double(LIKELIHOOD, [n, inputs], passes)
+    let start = move || observed(shape);
+    double(Workload::new("gp-likelihood", shape, passes, start))
 }
 
 fn observed([n, inputs]: [usize; 2]) -> Result<Vec<Run>, Error> {
@@ -76,26 +62,12 @@ fn observed([n, inputs]: [usize; 2]) -> Result<Vec<Run>, Error> {
     Ok(vec![Box::new(value), Box::new(gradient)])
 }
 
-fn copula_peers(what: &str, shape: [usize; 2], pass: &'static str) -> Vec<Against> {
-    let of = |label, names: &[&str], target| {
-        let case = |name| json!({ "impl": name, "what": what, "shape": shape });
-        Against::new(label, "copula", names.iter().map(case), pass, Some(target))
-    };
-    let torch = of("torch, f64", &["torch_f64", "torch_distributions"], 1.5);
-    match pass {
-        "fwd" => vec![of("scipy", &["scipy", "scipy_stats"], 3.0), torch],
-        _ => vec![torch],
-    }
-}
-
 /// A triangle of the factor a draw.
 fn sample(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
-    let pass = Pass {
-        against: copula_peers("sample", shape, "fwd"),
-        ..Pass::new("fwd", n * m * (m + 1.0), 8.0 * n * m)
-    };
-    double(SAMPLE, shape, vec![pass])
+    let passes = vec![Pass::new("fwd", n * m * (m + 1.0), 8.0 * n * m)];
+    let workload = Workload::new("copula-sample", shape, passes, move || drawn(shape));
+    double(workload.with("what", "sample"))
 }
 
 fn drawn([n, m]: [usize; 2]) -> Result<Vec<Run>, Error> {
@@ -111,15 +83,13 @@ fn drawn([n, m]: [usize; 2]) -> Result<Vec<Run>, Error> {
 /// A triangular solve a draw; backward another one, and a triangle of the factor's gradient.
 fn log_density(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
-    let pass = |name, triangles, numbers| Pass {
-        against: copula_peers("log_density", shape, name),
-        ..Pass::new(name, triangles * n * m * (m + 1.0), 8.0 * n * numbers)
-    };
+    let (triangle, bytes) = (n * m * (m + 1.0), 8.0 * n * (m + 1.0));
     let passes = vec![
-        pass("fwd", 1.0, m + 1.0),
-        pass("fwd_bwd", 3.0, 2.0 * (m + 1.0)),
+        Pass::new("fwd", triangle, bytes),
+        Pass::new("fwd_bwd", 3.0 * triangle, 2.0 * bytes),
     ];
-    double(LOG_DENSITY, shape, passes)
+    let workload = Workload::new("copula-log-density", shape, passes, move || dense(shape));
+    double(workload.with("what", "log_density"))
 }
 
 fn dense([n, m]: [usize; 2]) -> Result<Vec<Run>, Error> {

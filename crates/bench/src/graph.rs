@@ -1,7 +1,7 @@
 //! Epochs of two-layer graph attention networks on random graphs as large as citation data sets.
 
 use crate::Error;
-use crate::workload::{Against, Pass, Run, Workload};
+use crate::workload::{Pass, Run, Workload};
 use bochner_graph::{
     AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
 };
@@ -12,16 +12,15 @@ use bochner_spectral::Direct;
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{Backward, GatherTo};
 use rand::Rng;
-use serde_json::json;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Nodes, directed edges without self loops, features and classes of Cora, Citeseer and Pubmed; the share
-/// of features that are not zero, and how much longer a peer's step should take at least.
-const GRAPHS: [(&str, [usize; 4], f64, f64); 3] = [
-    ("cora", [2708, 10556, 1433, 7], 0.013, 5.0),
-    ("citeseer", [3327, 9104, 3703, 6], 0.0085, 5.0),
-    ("pubmed", [19717, 88648, 500, 3], 0.10, 5.0),
+/// Nodes, directed edges without self loops, features and classes of Cora, Citeseer and Pubmed, and the share of
+/// features that are not zero.
+const GRAPHS: [(&str, [usize; 4], f64); 3] = [
+    ("cora", [2708, 10556, 1433, 7], 0.013),
+    ("citeseer", [3327, 9104, 3703, 6], 0.0085),
+    ("pubmed", [19717, 88648, 500, 3], 0.10),
 ];
 
 /// The width and the heads of the hidden layer.
@@ -35,36 +34,27 @@ const POINTS: usize = 32;
 
 /// Networks, `(nodes, edges, features, classes)`, and for the kernel form the number of points behind.
 pub(crate) fn workloads() -> Vec<Workload> {
-    let of = |(graph, shape, share, target)| {
-        [("gat", 0), ("gat-kernel", POINTS)]
-            .map(|(name, points)| workload(name, graph, shape, share, points, target))
-    };
+    let kinds = [("gat", 0), ("gat-kernel", POINTS)];
+    let of = |graph| kinds.map(|(name, points)| workload(name, graph, points));
     GRAPHS.into_iter().flat_map(of).collect()
 }
 
 fn workload(
     name: &'static str,
-    graph: &str,
-    shape: [usize; 4],
-    share: f64,
+    (graph, shape, share): (&str, [usize; 4], f64),
     points: usize,
-    target: f64,
 ) -> Workload {
-    let case = |peer| json!({ "impl": peer, "graph": graph, "shape": shape });
-    let (label, script) = ("PyTorch Geometric's classic GAT", "gat_epoch");
-    let (cases, target) = (
-        ["dense", "csr", "coo"].map(case),
-        (points == 0).then_some(target),
-    );
     let bytes = 8.0 * share * (shape[0] * shape[2]) as f64;
-    let pass = |name, passes: f64| Pass {
-        against: vec![Against::new(label, script, cases.clone(), name, target)],
-        ..Pass::new(name, passes * operations(shape, share, points), bytes)
-    };
-    let passes = vec![pass("fwd", 1.0), pass("step", 3.0)];
+    let operations = operations(shape, share, points);
+    let passes = vec![
+        Pass::new("fwd", operations, bytes),
+        Pass::new("step", 3.0 * operations, bytes),
+    ];
     let points_too = (points > 0).then_some(points);
     let sizes: Vec<usize> = shape.into_iter().chain(points_too).collect();
-    Workload::new(name, sizes, passes, move || start(shape, share, points))
+    let start = move || start(shape, share, points);
+    let workload = Workload::new(name, sizes, passes, start);
+    workload.with("graph", graph).with("shape", shape.to_vec())
 }
 
 /// Products with features, along edges and with spectral points of one forward pass.

@@ -1,15 +1,11 @@
 //! Instructions counted under valgrind: what a noisy machine cannot hide.
 
 use crate::machine::first_line;
-use crate::{Error, Workload, attention};
+use crate::{CASE, Error, attention};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-
-/// The command that [`count`] calls its own program by, with a workload's place, that of a pass,
-/// and how often to run it.
-pub const COUNTED_CASE: &str = "bench-counted-case";
 
 /// The instructions of some passes, on one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +31,11 @@ pub fn count(instructions: &str) -> Result<Instructions, Error> {
         instructions: instructions.to_owned(),
         thousands: BTreeMap::new(),
     };
-    for (place, workload) in attention::counted().iter().enumerate() {
+    for workload in attention::counted() {
         for (number, pass) in workload.passes.iter().enumerate() {
             let name = format!("{}, {}", workload.id(), pass.name);
             eprintln!("bench: counting {name}");
-            let of = |runs| callgrind(place, number, runs, instructions);
+            let of = |runs| callgrind(&workload.id(), number, runs, instructions);
             // The difference leaves out the start and what only the first run does.
             let (few, many) = (of(1)?, of(1 + RUNS)?);
             let one = many.saturating_sub(few) / RUNS;
@@ -52,29 +48,13 @@ pub fn count(instructions: &str) -> Result<Instructions, Error> {
 /// The number of runs that are counted.
 const RUNS: u64 = 2;
 
-/// Runs one of the small workloads this number of times, and does nothing else.
-///
-/// # Errors
-/// If there is none at this place, or it fails.
-pub fn counted_case(place: usize, pass: usize, runs: u64) -> Result<(), Error> {
-    let all: Vec<Workload> = attention::counted();
-    let workload = all.get(place).ok_or("no such workload")?;
-    let mut passes = (workload.start)()?;
-    let run = passes.get_mut(pass).ok_or("no such pass")?;
-    (0..runs).try_for_each(|_| run())
-}
-
 /// The instructions of a whole process.
-fn callgrind(place: usize, pass: usize, runs: u64, instructions: &str) -> Result<u64, Error> {
+fn callgrind(id: &str, pass: usize, runs: u64, instructions: &str) -> Result<u64, Error> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?)
-        .args([
-            COUNTED_CASE,
-            &place.to_string(),
-            &pass.to_string(),
-            &runs.to_string(),
-        ])
+        .args([CASE, id, "--pass", &pass.to_string()])
+        .args(["--runs", &runs.to_string()])
         .env("RAYON_NUM_THREADS", "1")
         .env("BOCHNER_INSTRUCTIONS", instructions)
         .output()?;

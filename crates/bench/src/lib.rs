@@ -1,12 +1,12 @@
-//! Benchmarks: the speed of bochner beside the machine's ceilings and beside PyTorch.
+//! Benchmarks: the speed of bochner beside the machine's ceilings, beside PyTorch and beside earlier commits.
 //!
 //! A [`Workload`] is one piece of work at one shape, in one or more passes (forward; forward and
 //! backward), with two numbers a pass: the operations its products need, and the bytes it must at
 //! least move. [`run()`] measures workloads, each in a process of its own so that its peak memory is
-//! its own too, and alternately with that of the same work in PyTorch (`peers/`), so that a
-//! busy spell of the machine meets both. What comes out is a [`Report`]: medians, ratios, and the
-//! shares of what a matrix product and a sweep through memory reach on the same machine in the same
-//! run.
+//! its own too. The same work in Python (`peers/`), or in the program of an earlier commit, takes turns with ours, so
+//! that a busy spell of the machine meets all of them. The result is a [`Report`]: one table of medians, ratios of the
+//! paired rounds, and the shares of what a matrix product and a sweep through memory reach on the same machine in the
+//! same run.
 //!
 //! The command line is `cargo xtask bench`; the method in words is in `docs/performance.md`.
 //!
@@ -24,31 +24,27 @@
 //! | module | holds |
 //! |---|---|
 //! | [`workload`] | [`Workload`], [`Pass`] |
-//! | `all` | [`workloads`] |
-//! | `attention` | attention of every kind |
+//! | [`run`](mod@run) | [`workloads`], [`run()`], [`case`] |
+//! | [`report`] | [`Report`], the table |
+//! | `attention` | every mechanism of the registry |
 //! | `decoding` | one more position of a growing sequence |
-//! | `gaussian` | Gaussian processes and the copula |
-//! | `regression` | epochs of the paper's regressor |
-//! | `graph` | epochs of graph attention networks |
 //! | `training` | training steps of encoders and classifiers |
+//! | `classification` | epochs of sentence classifiers |
 //! | `translation` | training steps of translators, and searches for translations |
-//! | `base` | [`Base`], an earlier state to compare with |
+//! | `graph` | epochs of graph attention networks |
+//! | `gaussian` | Gaussian processes and the copula |
 //! | `machine` | the processor, its matrix product and its memory |
-//! | [`measure`] | times and peak memory |
-//! | `clock` | who else was running |
+//! | [`measure`] | times, peak memory, and the share of other processes |
 //! | `statistics` | medians, and ratios of times measured in turns |
-//! | [`peers`] | [`Python`], with what the peers need |
-//! | [`report`] | [`Report`], as a table and as JSON |
+//! | [`base`] | [`Base`], the program of an earlier commit |
+//! | [`peers`] | [`Peers`], the same work in Python; [`Python`], with what they need |
 //! | [`instructions`] | [`Instructions`], counted under valgrind |
-//! | [`run`](mod@run) | [`run()`], [`case`] |
 
 #![allow(clippy::print_stderr)]
 
-mod all;
 mod attention;
-mod base;
+pub mod base;
 mod classification;
-mod clock;
 mod decoding;
 mod error;
 mod gaussian;
@@ -56,9 +52,7 @@ mod graph;
 pub mod instructions;
 mod machine;
 pub mod measure;
-mod mechanisms;
 pub mod peers;
-mod regression;
 pub mod report;
 pub mod run;
 mod statistics;
@@ -66,13 +60,13 @@ mod training;
 mod translation;
 pub mod workload;
 
-pub use all::workloads;
 pub use base::Base;
 pub use error::Error;
 pub use instructions::Instructions;
-pub use machine::Machine;
+pub use machine::{Ceilings, Machine};
 pub use measure::Measured;
-pub use peers::Python;
+pub use peers::{Peers, Python};
 pub use report::Report;
-pub use run::{CASE, Options, case, run};
+pub use run::{CASE, Options, case, repeat, run, workloads};
+pub use statistics::Paired;
 pub use workload::{Pass, Workload};

@@ -2,17 +2,15 @@
 
 use crate::workload::{Element, Pass, Run, Workload};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
-use serde::{Deserialize, Serialize};
-use std::fs;
+use serde::Serialize;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 /// The machine of a measurement.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
@@ -51,6 +49,22 @@ impl Machine {
     }
 }
 
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "{}, {} cores ({}); ours ({}) with {}, {}; torch {}",
+            self.processor,
+            self.cores,
+            self.instruction_sets.join(", "),
+            self.commit.as_deref().unwrap_or("unknown"),
+            self.forced.as_deref().unwrap_or("all of them"),
+            self.rustc,
+            self.torch.as_deref().unwrap_or("not run"),
+        )
+    }
+}
+
 /// The first line that a program prints.
 pub(crate) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
@@ -79,70 +93,47 @@ fn instruction_sets() -> Vec<String> {
     Vec::new()
 }
 
-/// The workload that sets the pace for products of a type of number.
-pub(crate) fn product(element: Element) -> &'static str {
-    match element {
-        Element::Single => "product-f32",
-        Element::Double => "product-f64",
+/// The best that the machine reached in a run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Ceilings {
+    /// Products of `f32`: the best GFLOP/s.
+    pub gflops_f32: f64,
+    /// Products of `f64`: the best GFLOP/s.
+    pub gflops_f64: f64,
+    /// Sweeps through memory: the best GB/s.
+    pub gb_per_s: f64,
+}
+
+impl Ceilings {
+    /// Notes the fastest time of one of the [`ceilings`].
+    pub(crate) fn add(&mut self, workload: &Workload, ms: f64) {
+        let pass = &workload.passes[0];
+        let (best, amount) = match workload.element {
+            _ if workload.name == TRIAD => (&mut self.gb_per_s, pass.bytes),
+            Element::Single => (&mut self.gflops_f32, pass.operations),
+            Element::Double => (&mut self.gflops_f64, pass.operations),
+        };
+        *best = best.max(amount / ms / 1e6);
+    }
+
+    /// The larger share of what the machine can do, in words: of its products, or of its memory.
+    pub(crate) fn share(&self, element: Element, pass: &Pass, ms: f64) -> String {
+        let gflops = match element {
+            Element::Single => self.gflops_f32,
+            Element::Double => self.gflops_f64,
+        };
+        let percent = |amount, best| 100.0 * amount / ms / 1e6 / best;
+        let product = percent(pass.operations, gflops);
+        let memory = percent(pass.bytes, self.gb_per_s);
+        match product >= memory {
+            true => format!("{product:.0} %"),
+            false => format!("{memory:.0} % of memory"),
+        }
     }
 }
 
-/// The workload that sets the pace for sweeps through memory.
-pub(crate) const TRIAD: &str = "triad";
-
-/// Whether a workload is one of [`ceilings`].
-pub(crate) fn is_ceiling(workload: &Workload) -> bool {
-    let names = [product(Element::Single), product(Element::Double), TRIAD];
-    names.contains(&workload.name)
-}
-
-/// The nanoseconds in which a cache line goes from one core to another and back; none on a single core.
-///
-/// A virtual machine's cores are what its host runs them on: for a while two that share a cache, then two
-/// that do not. Work whose threads read what the others wrote takes its pace from that.
-pub(crate) fn crossing_ns() -> Option<f64> {
-    const TRIES: usize = 5;
-    let several = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-    let tries = (0..TRIES).filter(|_| several).filter_map(|_| crossing());
-    tries.reduce(f64::min)
-}
-
-/// `None` if the threads do not get a core each.
-fn crossing() -> Option<f64> {
-    const TRIPS: u32 = 50_000;
-    const LIMIT: Duration = Duration::from_millis(100);
-    const LOOKS: u32 = 1 << 16;
-    let (turn, clock) = (AtomicU32::new(0), Instant::now());
-    // The wait never yields: two threads that yield can share one core, which would go unnoticed.
-    let wait_for = |value| {
-        let mut looks = 0_u32;
-        while turn.load(Ordering::Acquire) != value {
-            looks += 1;
-            if looks.is_multiple_of(LOOKS) && clock.elapsed() > LIMIT {
-                return false;
-            }
-        }
-        true
-    };
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for trip in 0..TRIPS {
-                if !wait_for(2 * trip + 1) {
-                    return;
-                }
-                turn.store(2 * trip + 2, Ordering::Release);
-            }
-        });
-        let start = Instant::now();
-        for trip in 0..TRIPS {
-            turn.store(2 * trip + 1, Ordering::Release);
-            if !wait_for(2 * trip + 2) {
-                return None;
-            }
-        }
-        Some(1e9 * start.elapsed().as_secs_f64() / f64::from(TRIPS))
-    })
-}
+/// The name of the workload that sweeps through memory.
+const TRIAD: &str = "triad";
 
 const SIZES: [usize; 4] = [256, 512, 1024, 2048];
 const TRIAD_LENGTH: usize = 1 << 24;
@@ -163,16 +154,16 @@ pub(crate) fn ceilings() -> Vec<Workload> {
 }
 
 fn square(n: usize, element: Element, start: impl Fn() -> Run + 'static) -> Workload {
-    let width = match element {
-        Element::Single => 4.0,
-        Element::Double => 8.0,
+    let (name, width) = match element {
+        Element::Single => ("product-f32", 4.0),
+        Element::Double => ("product-f64", 8.0),
     };
     let n2 = (n * n) as f64;
     let passes = vec![Pass::new("fwd", 2.0 * n2 * n as f64, 3.0 * n2 * width)];
     let start = move || Ok(vec![start()]);
     Workload {
         element,
-        ..Workload::new(product(element), [n], passes, start)
+        ..Workload::new(name, [n], passes, start)
     }
 }
 
@@ -185,8 +176,8 @@ fn square_product<T: Real>(n: usize) -> Run {
     Box::new(move || {
         let rows = n.div_ceil(rayon::current_num_threads());
         parallel::for_each_chunk(&mut c, rows * n, |i, piece| {
-            let own = i * rows..i * rows + piece.len() / n;
-            let (a, len) = (Mat::new(&a, n, n).row_range(own.clone()), own.len());
+            let mine = i * rows..i * rows + piece.len() / n;
+            let (a, len) = (Mat::new(&a, n, n).row_range(mine.clone()), mine.len());
             let c = MatMut::new(piece, len, n);
             matmul(T::one(), a, Mat::new(&b, n, n), T::zero(), c);
         });
@@ -201,8 +192,8 @@ fn triad() -> Run {
     Box::new(move || {
         const PIECE: usize = 1 << 16;
         parallel::for_each_chunk(&mut a, PIECE, |i, piece| {
-            let own = i * PIECE..i * PIECE + piece.len();
-            for ((a, b), c) in piece.iter_mut().zip(&b[own.clone()]).zip(&c[own]) {
+            let mine = i * PIECE..i * PIECE + piece.len();
+            for ((a, b), c) in piece.iter_mut().zip(&b[mine.clone()]).zip(&c[mine]) {
                 *a = b + 0.5 * c;
             }
         });

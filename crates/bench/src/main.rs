@@ -3,8 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_bench::{Base, Error, Instructions, Options, Python, instructions};
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,11 +29,11 @@ struct Arguments {
     /// A Python with what the peers need [default: installed in target/peers]
     #[arg(long, value_name = "PATH", requires = "peers")]
     python: Option<PathBuf>,
-    /// Compare with the commit REF instead: test the crates that differ (not those that build on them), build
-    /// both, and let them take turns
-    #[arg(long, value_name = "REF", conflicts_with_all = ["peers", "json"])]
+    /// Compare with the commit REF too: test the crates that differ (not those that build on them), build both, and
+    /// let them take turns
+    #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// How often the two sides take turns, with --base at least twice [default: 2; 6 with --base]
+    /// How often the sides take turns [default: 2; 6 with --base]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Hold ours to these instruction sets
@@ -44,27 +43,22 @@ struct Arguments {
     /// and write them down
     #[arg(long, conflicts_with_all = ["filter", "peers", "json", "base"])]
     count: bool,
-    /// Measure nothing: write the results under docs/results/bench into the tables of
-    /// docs/performance.md and the picture docs/attention.svg
-    #[arg(long, conflicts_with_all = ["filter", "peers", "json", "count", "base"])]
-    tables: bool,
     /// Write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The commands by which the program starts itself in another process.
+/// The command by which the program starts itself in another process.
 #[derive(Subcommand)]
 enum Case {
-    /// One workload.
+    /// Measures one workload, or runs one of its passes some times.
     #[command(name = bochner_bench::CASE, hide = true)]
-    Measured { id: String },
-    /// One workload of `--count`.
-    #[command(name = instructions::COUNTED_CASE, hide = true)]
-    Counted {
-        place: usize,
-        pass: usize,
-        runs: u64,
+    Case {
+        id: String,
+        #[arg(long, requires = "runs")]
+        pass: Option<usize>,
+        #[arg(long, requires = "pass")]
+        runs: Option<u64>,
     },
 }
 
@@ -72,10 +66,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.case {
         None => run(arguments),
-        Some(Case::Measured { id }) => bochner_bench::case(&id)
-            .and_then(|measured| measured.json())
-            .map(|line| println!("{line}")),
-        Some(Case::Counted { place, pass, runs }) => instructions::counted_case(place, pass, runs),
+        Some(Case::Case { id, pass, runs }) => match pass.zip(runs) {
+            Some((pass, runs)) => bochner_bench::repeat(&id, pass, runs),
+            None => bochner_bench::case(&id)
+                .and_then(|measured| measured.json())
+                .map(|line| println!("{line}")),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -88,9 +84,6 @@ fn main() -> ExitCode {
 
 /// Measures, and prints the table.
 fn run(arguments: Arguments) -> Result<(), Error> {
-    if arguments.tables {
-        return bochner_bench::report::write_page(&root().join("docs"));
-    }
     if arguments.count {
         return count(arguments.instructions.as_deref().unwrap_or("avx2"));
     }
@@ -99,25 +92,16 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         (true, Some(python)) => Some(Python::at(&python)?),
         (true, None) => Some(Python::own(&root().join("target/peers"))?),
     };
-    if arguments.base.is_some() && arguments.rounds == Some(1) {
-        let why = "--base compares at least two rounds\n";
-        Arguments::command()
-            .error(ErrorKind::ValueValidation, why)
-            .exit();
-    }
     let usual = if arguments.base.is_some() { 6 } else { 2 };
+    let base = arguments.base.map(|base| Base::build(&root(), &base));
     let options = Options {
         filter: arguments.filter,
         threads: arguments.threads,
         rounds: arguments.rounds.unwrap_or(usual) as usize,
         instructions: arguments.instructions,
         peers,
+        base: base.transpose()?,
     };
-    if let Some(reference) = arguments.base {
-        let base = Base::build(&root(), &reference)?;
-        println!("{}", base.compare(&options)?);
-        return Ok(());
-    }
     let report = bochner_bench::run(&options)?;
     println!("{report}");
     if let Some(file) = arguments.json {

@@ -1,6 +1,5 @@
 //! Times and peak memory.
 
-use crate::clock::Clock;
 use crate::statistics::median;
 use crate::{Error, Workload};
 use bochner_numerics::parallel::awake;
@@ -15,8 +14,6 @@ const MAX_RUNS: usize = 300;
 const MIN_TIME: Duration = Duration::from_secs(1);
 const WARM_UPS: usize = 2;
 
-const CROSSINGS: &str = "crossings_ns";
-
 /// The measurements of one case by one process, with the field names of `peers/common.py`: our
 /// processes and the peers' write the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +25,7 @@ impl Measured {
     /// # Errors
     /// The errors of the work.
     pub fn of(workload: &Workload) -> Result<Self, Error> {
-        let (clock, memory) = (Clock::start(), peak_kb());
+        let (clock, memory) = (Clock::now(), peak_kb());
         let mut fields = Map::new();
         for (pass, run) in workload.passes.iter().zip((workload.start)()?.iter_mut()) {
             let times = times(run)?;
@@ -40,11 +37,8 @@ impl Measured {
                 fields.insert(format!("{}_peak_mb", pass.name), peak.into());
             }
         }
-        if let Some(others) = clock
-            .zip(Clock::start())
-            .map(|(then, now)| now.others(&then))
-        {
-            fields.insert("others_cpu".to_owned(), others.into());
+        if let Some((then, now)) = clock.zip(Clock::now()) {
+            fields.insert("others_cpu".to_owned(), now.others(&then).into());
         }
         Ok(Self(fields))
     }
@@ -56,11 +50,9 @@ impl Measured {
     /// If the process cannot be started.
     pub fn by(command: &mut Command) -> Result<Self, Error> {
         let output = command.output()?;
-        let (out, complaint) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        Ok(Self::read(&out).unwrap_or_else(|| {
+        let lines = String::from_utf8_lossy(&output.stdout);
+        Ok(Self::read(&lines).unwrap_or_else(|| {
+            let complaint = String::from_utf8_lossy(&output.stderr);
             let last = complaint.lines().last().unwrap_or_default();
             let failed = format!("{}; {last}", output.status);
             Self([("failed".to_owned(), failed.into())].into_iter().collect())
@@ -101,19 +93,6 @@ impl Measured {
         self.number("others_cpu")
     }
 
-    /// Notes how fast the cores reached each other before and after the run.
-    pub(crate) fn with_crossings(mut self, ns: Option<[f64; 2]>) -> Self {
-        let field = |ns: [f64; 2]| (CROSSINGS.to_owned(), ns.to_vec().into());
-        self.0.extend(ns.map(field));
-        self
-    }
-
-    /// The nanoseconds in which a cache line went from core to core and back before the run, and after.
-    pub fn crossings_ns(&self) -> Option<[f64; 2]> {
-        let all = self.0.get(CROSSINGS)?;
-        Some([all.get(0)?.as_f64()?, all.get(1)?.as_f64()?])
-    }
-
     /// The reason why there are no times.
     pub fn failure(&self) -> Option<String> {
         let named = |what| Some(format!("{what}: {}", self.0.get(what)?.as_str()?));
@@ -147,6 +126,46 @@ fn peak_kb() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The processor's time that all processes and this one have taken, in ticks; Linux only.
+struct Clock {
+    wall: Instant,
+    busy: u64,
+    own: u64,
+}
+
+/// Ticks a second, which Linux tells programs to count on.
+const TICKS: f64 = 100.0;
+
+impl Clock {
+    /// The time now; `None` where the system does not tell it.
+    fn now() -> Option<Self> {
+        let all = numbers(fs::read_to_string("/proc/stat").ok()?.lines().next()?);
+        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        // Counted from behind the name, which may hold anything.
+        let own = numbers(own.rsplit(')').next()?);
+        Some(Self {
+            wall: Instant::now(),
+            // Without idle and waiting.
+            busy: all.iter().take(3).chain(all.get(5..8)?).sum(),
+            own: own.iter().skip(10).take(2).sum(),
+        })
+    }
+
+    /// The share of the processor's time that other processes took since then.
+    fn others(&self, then: &Self) -> f64 {
+        let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let whole = self.wall.duration_since(then.wall).as_secs_f64() * cores as f64;
+        others as f64 / (TICKS * whole)
+    }
+}
+
+/// The numbers behind the first word of a line; a word that is not a number counts as zero.
+fn numbers(line: &str) -> Vec<u64> {
+    let words = line.split_whitespace().skip(1);
+    words.map(|word| word.parse().unwrap_or(0)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Ours and theirs, alternately.
+//! Ours and theirs, in turns.
 
-use crate::report::{Ceilings, Report, Row};
-use crate::workload::Peer;
-use crate::{Error, Machine, Measured, Python, Workload, machine, workloads};
+use crate::peers::Peers;
+use crate::report::{Report, Row};
+use crate::{Base, Ceilings, Error, Machine, Measured, Python, Workload};
+use crate::{attention, classification, decoding, gaussian, graph, machine, training, translation};
 use rayon::ThreadPoolBuilder;
 use std::process::Command;
 
@@ -13,16 +14,40 @@ pub struct Options {
     pub filter: Vec<String>,
     /// Threads of ours and of theirs.
     pub threads: usize,
-    /// The number of times that ours and theirs take turns.
+    /// The number of times that the sides take turns.
     pub rounds: usize,
     /// The instruction sets that ours are held to.
     pub instructions: Option<String>,
     /// The Python that runs the peers, if they run.
     pub peers: Option<Python>,
+    /// The earlier state of this program to compare with, if there is one.
+    pub base: Option<Base>,
 }
 
 /// The command that [`run`] calls its own program by, with a workload's id.
 pub const CASE: &str = "bench-case";
+
+/// All workloads but the machine's ceilings.
+pub fn workloads() -> Vec<Workload> {
+    let groups = [
+        attention::workloads(),
+        decoding::workloads(),
+        training::workloads(),
+        classification::workloads(),
+        translation::workloads(),
+        graph::workloads(),
+        gaussian::workloads(),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// A workload of any kind, by its id.
+fn find(id: &str) -> Result<Workload, Error> {
+    let groups = [machine::ceilings(), workloads(), attention::counted()];
+    let mut all = groups.into_iter().flatten();
+    let found = all.find(|workload| workload.id() == id);
+    found.ok_or_else(|| format!("there is no workload {id}").into())
+}
 
 /// Measures one workload in this process.
 ///
@@ -34,112 +59,141 @@ pub fn case(id: &str) -> Result<Measured, Error> {
     ThreadPoolBuilder::new()
         .use_current_thread()
         .build_global()?;
-    let found = workloads().into_iter().find(|workload| workload.id() == id);
-    Measured::of(&found.ok_or_else(|| format!("there is no workload {id}"))?)
+    Measured::of(&find(id)?)
+}
+
+/// Runs one pass of a workload this number of times, and does nothing else.
+///
+/// # Errors
+/// If there is no such workload or pass, or it fails.
+pub fn repeat(id: &str, pass: usize, runs: u64) -> Result<(), Error> {
+    let mut passes = (find(id)?.start)()?;
+    let run = passes.get_mut(pass).ok_or("no such pass")?;
+    (0..runs).try_for_each(|_| run())
 }
 
 /// Measures all workloads that the options ask for.
 ///
 /// # Errors
-/// If a workload of ours fails; a peer that does is reported.
+/// If a workload of ours fails; one that fails on another side is reported.
 pub fn run(options: &Options) -> Result<Report, Error> {
-    let (ceilings, others): (Vec<_>, Vec<_>) =
-        workloads().into_iter().partition(machine::is_ceiling);
-    let mut report = Report {
-        machine: Machine::here(
-            options.instructions.clone(),
-            options.peers.as_ref().and_then(Python::torch),
-        ),
+    let torch = options.peers.as_ref().and_then(Python::torch);
+    let mut ceilings = Ceilings::default();
+    for ceiling in machine::ceilings() {
+        let measured = options.ours(&ceiling)?;
+        ceilings.add(&ceiling, measured.min_ms("fwd").unwrap_or(f64::INFINITY));
+    }
+    let mut rows = Vec::new();
+    for workload in workloads().iter().filter(|one| options.wants(one)) {
+        rows.extend(options.measure(workload, &ceilings)?);
+    }
+    Ok(Report {
+        machine: Machine::here(options.instructions.clone(), torch),
         threads: options.threads,
         rounds: options.rounds,
-        ceilings: Ceilings::default(),
-        rows: Vec::new(),
-        checks: Vec::new(),
-    };
-    for ceiling in &ceilings {
-        report.ceilings.add(ceiling, &options.ours(ceiling)?);
-    }
-    for workload in others.iter().filter(|workload| options.wants(workload)) {
-        let rows = options.compare(workload, &report.ceilings)?;
-        report.rows.extend(rows);
-    }
-    report.check();
-    Ok(report)
+        ceilings,
+        rows,
+    })
 }
 
-/// A program's measurement of one workload, in a process of its own.
-pub(crate) fn case_of<'c>(
-    program: &'c mut Command,
-    workload: &Workload,
-    options: &Options,
-) -> &'c mut Command {
-    let threads = workload.threads.unwrap_or(options.threads);
-    program.args([CASE, &workload.id()]);
-    program.env("RAYON_NUM_THREADS", threads.to_string());
-    if let Some(instructions) = &options.instructions {
-        program.env("BOCHNER_INSTRUCTIONS", instructions);
-    }
-    program
+/// Another implementation of a workload, and its measurements so far.
+pub(crate) struct Side {
+    pub(crate) name: String,
+    pub(crate) runs: Vec<Measured>,
+    pub(crate) command: Command,
+}
+
+/// Sides of which the fastest counts.
+pub(crate) struct Group {
+    pub(crate) label: String,
+    pub(crate) sides: Vec<Side>,
+    /// The name of their time, if it is not that of the pass.
+    pub(crate) time: Option<String>,
+    /// The ratios that are wanted; none of an earlier state, which ours must not be slower than.
+    pub(crate) wanted: Option<Vec<f64>>,
 }
 
 impl Options {
-    pub(crate) fn wants(&self, workload: &Workload) -> bool {
+    fn wants(&self, workload: &Workload) -> bool {
         let id = workload.id();
         self.filter.iter().all(|part| id.contains(part.as_str()))
     }
 
     /// Measures a workload of ours in a process of its own.
-    pub(crate) fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
-        let mut command = Command::new(std::env::current_exe()?);
-        let measured = Measured::by(case_of(&mut command, workload, self))?;
+    fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
+        let program = Command::new(std::env::current_exe()?);
+        let measured = Measured::by(&mut self.case_of(program, workload))?;
         match measured.failure() {
             Some(why) => Err(format!("{}: {why}", workload.id()).into()),
             None => Ok(measured),
         }
     }
 
-    fn compare(&self, workload: &Workload, ceilings: &Ceilings) -> Result<Vec<Row>, Error> {
-        let python = self.peers.as_ref();
-        let cases = python.iter().flat_map(|_| cases(workload));
-        let mut peers: Vec<(Peer, Vec<Measured>)> = cases.map(|peer| (peer, vec![])).collect();
-        let mut ours = Vec::new();
+    /// A program's measurement of one workload.
+    fn case_of(&self, mut program: Command, workload: &Workload) -> Command {
+        let threads = workload.threads.unwrap_or(self.threads);
+        program.args([CASE, &workload.id()]);
+        program.env("RAYON_NUM_THREADS", threads.to_string());
+        if let Some(instructions) = &self.instructions {
+            program.env("BOCHNER_INSTRUCTIONS", instructions);
+        }
+        program
+    }
+
+    /// The other sides that the options ask for.
+    fn groups(&self, workload: &Workload) -> Result<Vec<Group>, Error> {
+        let mut groups = Vec::new();
+        if let Some(python) = &self.peers {
+            for peers in Peers::of_workload(workload)? {
+                let side = |name: &String| Side {
+                    name: name.clone(),
+                    runs: Vec::new(),
+                    command: python.case(&peers.script, peers.case(name, workload), self.threads),
+                };
+                groups.push(Group {
+                    sides: peers.names.iter().map(side).collect(),
+                    label: peers.label,
+                    time: peers.time,
+                    wanted: Some(peers.wanted),
+                });
+            }
+        }
+        groups.extend(self.base.iter().map(|base| Group {
+            label: base.reference().to_owned(),
+            sides: vec![Side {
+                name: "before".to_owned(),
+                runs: Vec::new(),
+                command: self.case_of(base.program(), workload),
+            }],
+            time: None,
+            wanted: None,
+        }));
+        Ok(groups)
+    }
+
+    fn measure(&self, workload: &Workload, ceilings: &Ceilings) -> Result<Vec<Row>, Error> {
+        let (mut groups, mut ours) = (self.groups(workload)?, Vec::new());
         for round in 1..=self.rounds {
             eprintln!("bench: {}, round {round} of {}", workload.id(), self.rounds);
-            ours.push(between_crossings(|| self.ours(workload))?);
-            for (peer, all) in &mut peers {
-                // A peer that failed once is not tried again.
-                if let Some(python) = python
-                    && all.iter().all(|one: &Measured| one.failure().is_none())
-                {
-                    all.push(between_crossings(|| python.run(peer, self.threads))?);
+            // The side that comes first changes from round to round.
+            for is_our_turn in [round % 2 == 1, round % 2 == 0] {
+                if is_our_turn {
+                    ours.push(self.ours(workload)?);
+                    continue;
+                }
+                for side in groups.iter_mut().flat_map(|group| &mut group.sides) {
+                    // One that failed is not tried again.
+                    if side.runs.iter().all(|one| one.failure().is_none()) {
+                        side.runs.push(Measured::by(&mut side.command)?);
+                    }
                 }
             }
         }
-        let theirs = |wanted: &Peer| {
-            let found = peers.iter().find(|(peer, _)| peer.same_case(wanted));
-            found.map_or(&[][..], |(_, all)| all)
-        };
-        let row = |pass| Row::new(workload, pass, self.threads, &ours, theirs, ceilings);
-        Ok(workload.passes.iter().map(row).collect())
+        let passes = 0..workload.passes.len();
+        let threads = workload.threads.unwrap_or(self.threads);
+        // The ceilings are those of the threads of the run.
+        let ceilings = (threads == self.threads).then_some(ceilings);
+        let rows = passes.map(|pass| Row::new(workload, pass, threads, &ours, &groups, ceilings));
+        Ok(rows.collect())
     }
-}
-
-fn between_crossings(run: impl FnOnce() -> Result<Measured, Error>) -> Result<Measured, Error> {
-    let before = machine::crossing_ns();
-    let measured = run()?;
-    let after = machine::crossing_ns();
-    Ok(measured.with_crossings(before.zip(after).map(|(before, after)| [before, after])))
-}
-
-/// The cases of all passes, each once.
-fn cases(workload: &Workload) -> Vec<Peer> {
-    let mut cases: Vec<Peer> = Vec::new();
-    for against in workload.passes.iter().flat_map(|pass| &pass.against) {
-        for peer in &against.peers {
-            if !cases.iter().any(|other| other.same_case(peer)) {
-                cases.push(peer.clone());
-            }
-        }
-    }
-    cases
 }

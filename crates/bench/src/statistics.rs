@@ -1,5 +1,7 @@
 //! Medians, and ratios of times that were measured in turns.
 
+use serde::Serialize;
+
 /// The median; of an even number, the mean of the two in the middle; not a number, of none.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -12,36 +14,39 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 
 /// Times of one piece of work done in two ways, measured in turns: what slows the machine down for a while slows
 /// both down.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Paired {
-    /// The geometric mean of the first over the second.
-    pub(crate) ratio: f64,
-    /// The ends of its 95 % interval.
-    pub(crate) interval: [f64; 2],
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Paired {
+    /// The geometric mean of their time over ours.
+    pub ratio: f64,
+    /// The ends of its 95 % interval, of two rounds or more.
+    pub interval: Option<[f64; 2]>,
 }
 
 impl Paired {
-    /// The comparison of two or more times with as many others, each with the one measured next to it.
-    pub(crate) fn of(here: &[f64], there: &[f64]) -> Option<Self> {
-        let n = here.len();
-        if n < 2 || there.len() != n {
+    /// Compares our times with as many of theirs, each with the one measured next to it; `None` of other numbers.
+    pub(crate) fn new(theirs: &[f64], ours: &[f64]) -> Option<Self> {
+        let n = ours.len();
+        if n == 0 || theirs.len() != n {
             return None;
         }
-        let logs: Vec<f64> = here.iter().zip(there).map(|(a, b)| (a / b).ln()).collect();
+        let logs: Vec<f64> = theirs.iter().zip(ours).map(|(a, b)| (a / b).ln()).collect();
         let mean = logs.iter().sum::<f64>() / n as f64;
         let squares: f64 = logs.iter().map(|x| (x - mean).powi(2)).sum();
-        let half = quantile(n - 1) * (squares / (n * (n - 1)) as f64).sqrt();
+        let interval = (n > 1).then(|| {
+            let half = quantile(n - 1) * (squares / (n * (n - 1)) as f64).sqrt();
+            [(mean - half).exp(), (mean + half).exp()]
+        });
         Some(Self {
             ratio: mean.exp(),
-            interval: [(mean - half).exp(), (mean + half).exp()],
+            interval,
         })
     }
 
-    /// What the interval says of a slowdown of 3 %, the most that may go unexplained.
+    /// Whether ours has become slower than theirs by 3 %, the most that may go unexplained.
     pub(crate) fn verdict(&self) -> &'static str {
         match self.interval {
-            [low, _] if low > SLOWER => "SLOWER",
-            [_, high] if high < SLOWER => "",
+            Some([_, high]) if high < 1.0 / SLOWER => "SLOWER",
+            Some([low, _]) if low > 1.0 / SLOWER => "",
             _ => "undecided",
         }
     }
@@ -73,22 +78,23 @@ mod tests {
     #[test]
     fn a_slowdown_is_seen_through_noise_that_both_share() {
         // The machine becomes twice as slow on the way.
-        let there = [10.0, 11.0, 14.0, 18.0, 20.0];
-        let here = there.map(|ms| 1.05 * ms);
-        let paired = Paired::of(&here, &there).unwrap();
-        assert!((paired.ratio - 1.05).abs() < 1e-12 && paired.verdict() == "SLOWER");
-        assert_eq!(Paired::of(&there, &there).unwrap().verdict(), "");
-        let noisy = Paired::of(&[10.0, 15.0, 9.0], &[11.0, 10.0, 12.0]).unwrap();
+        let theirs = [10.0, 11.0, 14.0, 18.0, 20.0];
+        let ours = theirs.map(|ms| 1.05 * ms);
+        let paired = Paired::new(&theirs, &ours).unwrap();
+        assert!((paired.ratio - 1.0 / 1.05).abs() < 1e-12 && paired.verdict() == "SLOWER");
+        assert_eq!(Paired::new(&theirs, &theirs).unwrap().verdict(), "");
+        let noisy = Paired::new(&[10.0, 15.0, 9.0], &[11.0, 10.0, 12.0]).unwrap();
         assert_eq!(noisy.verdict(), "undecided");
-        assert_eq!(Paired::of(&[1.0], &[1.0]), None);
-        assert_eq!(Paired::of(&[1.0, 2.0], &[1.0]), None);
+        let once = Paired::new(&[2.0], &[1.0]).unwrap();
+        assert_eq!((once.ratio, once.interval), (2.0, None));
+        assert_eq!(Paired::new(&[1.0, 2.0], &[1.0]), None);
     }
 
     #[test]
     fn the_interval_is_that_of_students_distribution() {
         // Logarithms 0 and 2: mean 1, standard error 1.
-        let paired = Paired::of(&[1.0, 2.0_f64.exp()], &[1.0, 1.0]).unwrap();
-        assert!((paired.interval[1].ln() - (1.0 + 12.706)).abs() < 1e-9);
+        let paired = Paired::new(&[1.0, 2.0_f64.exp()], &[1.0, 1.0]).unwrap();
+        assert!((paired.interval.unwrap()[1].ln() - (1.0 + 12.706)).abs() < 1e-9);
         for (freedom, want) in [(11, 2.201), (20, 2.086), (60, 2.000)] {
             assert!((quantile(freedom) - want).abs() < 0.03, "{freedom}");
         }

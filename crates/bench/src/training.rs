@@ -1,7 +1,7 @@
 //! Training steps of small Transformer encoders: forward, backward, Adam.
 
 use crate::Error;
-use crate::workload::{Against, Pass, Run, Workload};
+use crate::workload::{Pass, Run, Workload};
 use bochner_attention::{self as attention, IkanDirect, Mask, Softmax, Variant};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, NormPlacement};
@@ -14,7 +14,6 @@ use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor, TensorFromVec, Trace};
 use dfdx::tensor_ops::Backward;
 use ndarray::Array3;
 use rand::Rng;
-use serde_json::json;
 
 /// Encoders, `(B, T, width, heads, hidden, layers)`, and text classifiers, which also have `words`
 /// and `classes`, without and with dropout.
@@ -26,91 +25,43 @@ pub(crate) fn workloads() -> Vec<Workload> {
         points: 64,
         ..Default::default()
     };
+    let ikan = Variant::from(ikan);
+    let softmax = Variant::from(Softmax::default());
+    let (encoder, text) = (&encoder[..], &text[..]);
     let kinds = [
-        Kind {
-            names: ["encoder-step", "encoder-step-dropout"],
-            peer: "transformer_encoder",
-            attention: Softmax::default().into(),
-            points: 0,
-            shape: &encoder,
-            targets: [1.2, 2.0],
-        },
-        Kind {
-            names: ["text-softmax-step", "text-softmax-step-dropout"],
-            peer: "text_softmax",
-            attention: Softmax::default().into(),
-            points: 0,
-            shape: &text,
-            targets: [1.0, 1.4],
-        },
-        Kind {
-            names: ["text-ikan-step", "text-ikan-step-dropout"],
-            peer: "text_ikan",
-            points: ikan.points,
-            attention: ikan.into(),
-            shape: &text,
-            targets: [1.15, 1.6],
-        },
+        ("encoder-step", &softmax, encoder, 0.0),
+        ("encoder-step-dropout", &softmax, encoder, 0.1),
+        ("text-softmax-step", &softmax, text, 0.0),
+        ("text-softmax-step-dropout", &softmax, text, 0.1),
+        ("text-ikan-step", &ikan, text, 0.0),
+        ("text-ikan-step-dropout", &ikan, text, 0.1),
     ];
-    kinds.iter().flat_map(Kind::workloads).collect()
+    let of = |(name, attention, shape, dropout): (_, &Variant, &[usize], _)| {
+        let passes = vec![pass(attention, shape)];
+        let (attention, sizes) = (attention.clone(), shape.to_vec());
+        let start = move || start(&sizes, attention.clone(), dropout);
+        Workload::new(name, shape, passes, start).with("dropout", dropout)
+    };
+    kinds.map(of).into()
 }
 
-/// One model, to be trained without and with dropout.
-struct Kind<'a> {
-    names: [&'static str; 2],
-    peer: &'static str,
-    attention: Variant,
-    /// Spectral points of a head, if any.
-    points: usize,
-    shape: &'a [usize],
-    targets: [f64; 2],
-}
-
-impl Kind<'_> {
-    fn workloads(&self) -> impl Iterator<Item = Workload> {
-        [0.0, 0.1].into_iter().enumerate().map(|(i, dropout)| {
-            let (attention, shape) = (self.attention.clone(), self.shape.to_vec());
-            let passes = vec![self.pass(dropout, self.targets[i])];
-            Workload::new(self.names[i], self.shape, passes, move || {
-                start(&shape, attention.clone(), dropout)
-            })
-        })
-    }
-
-    /// Three times the products of the forward pass, and for attention what the backward pass
-    /// recomputes.
-    fn pass(&self, dropout: f64, target: f64) -> Pass {
-        let [batch, time, width, heads, hidden, layers] = self.shape[..6] else {
-            unreachable!("six sizes")
-        };
-        let (rows, own) = (batch * time, width / heads);
-        let maps = 4 * width * width + 2 * width * hidden;
-        let (factor, features) = match self.points {
-            0 => (own, 0),
-            points => (2 * points, 4 * points * own * heads),
-        };
-        let pairs = time * heads * (factor + own + 3 * factor + 2 * own);
-        let parameters = layers * maps + self.shape.get(6).map_or(0, |words| words * width);
-        let operations = 2.0 * (rows * layers * (3 * (maps + features) + pairs)) as f64;
-        // Adam reads the gradient, the moments and the value of each parameter, and writes the last three.
-        let bytes = 4.0 * (7 * parameters + rows * width) as f64;
-        let cases = ["", "_compile"].map(|form| {
-            let name = format!("{}{form}", self.peer);
-            json!({ "impl": name, "shape": self.shape, "dropout": dropout })
-        });
-        let label = "the faster of eager and compiled, fused Adam";
-        let target = Some(target);
-        Pass {
-            against: vec![Against::new(
-                label,
-                "encoder_step",
-                cases,
-                "fused_step",
-                target,
-            )],
-            ..Pass::new("step", operations, bytes)
-        }
-    }
+/// Three times the products of the forward pass, and for attention what the backward pass recomputes.
+fn pass(attention: &Variant, shape: &[usize]) -> Pass {
+    let [batch, time, width, heads, hidden, layers] = shape[..6] else {
+        unreachable!("six sizes")
+    };
+    let (rows, head) = (batch * time, width / heads);
+    let maps = 4 * width * width + 2 * width * hidden;
+    let (factor, features) = match attention.card().points {
+        None => (head, 0),
+        Some(points) => (2 * points, 4 * points * width),
+    };
+    let pairs = time * heads * (4 * factor + 3 * head);
+    let parameters = layers * maps + shape.get(6).map_or(0, |words| words * width);
+    let operations = 2.0 * (rows * layers * (3 * (maps + features) + pairs)) as f64;
+    // Adam reads the gradient, the moments and the value of each parameter, and writes the last three.
+    let bytes = 4.0 * (7 * parameters + rows * width) as f64;
+    Pass::new("step", operations, bytes)
 }
 
 fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, Error> {

@@ -4,7 +4,7 @@
 //! mark in training, and the number of tokens that every translation has.
 
 use crate::Error;
-use crate::workload::{Against, Pass, Run, Workload};
+use crate::workload::{Pass, Run, Workload};
 use bochner_attention::{IkanDirect, Softmax, Variant};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::translator::{
@@ -15,7 +15,6 @@ use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, BeamConfig, Counted, Marks, Vocabulary};
 use dfdx::tensor::Cpu;
 use rand::Rng;
-use serde_json::json;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 
@@ -48,23 +47,12 @@ pub(crate) fn workloads() -> Vec<Workload> {
         points: POINTS,
         ..Default::default()
     };
-    let kinds: [(_, _, Variant, _); 2] = [
-        (
-            "translator-step",
-            "nn_transformer",
-            Softmax::default().into(),
-            2.0,
-        ),
-        (
-            "translator-step-ikan-direct",
-            "ikan_direct",
-            direct.into(),
-            1.5,
-        ),
+    let kinds: [(_, Variant); 2] = [
+        ("translator-step", Softmax::default().into()),
+        ("translator-step-ikan-direct", direct.into()),
     ];
-    let steps = kinds.iter().flat_map(|(name, peer, attention, target)| {
-        STEPS.map(|shape| step(name, peer, attention, shape, *target))
-    });
+    let steps = kinds.iter();
+    let steps = steps.flat_map(|(name, attention)| STEPS.map(|shape| step(name, attention, shape)));
     steps.chain(DECODING.map(decoding)).collect()
 }
 
@@ -81,36 +69,18 @@ fn products(
     [maps, pairs]
 }
 
-fn step(
-    name: &'static str,
-    peer: &'static str,
-    attention: &Variant,
-    shape: [usize; 8],
-    target: f64,
-) -> Workload {
+fn step(name: &'static str, attention: &Variant, shape: [usize; 8]) -> Workload {
     let [batch, _, _, width, heads, .., words] = shape;
-    let factor = match peer {
-        "nn_transformer" => width / heads,
-        _ => 2 * POINTS,
-    };
-    let [maps, pairs] = products(shape, factor);
+    let points = attention.card().points;
+    let [maps, pairs] = products(shape, points.map_or(width / heads, |points| 2 * points));
+    let (operations, bytes) = ((3 * maps + 4 * pairs) as f64, (words * width) as f64);
+    let passes = vec![Pass::new("step", 2.0 * operations, 28.0 * bytes)];
     let lengths = lengths(batch, shape[2] + 1);
     let tokens: usize = lengths.iter().map(|length| length - 1).sum();
-    let cases = ["", "_compile"].map(|form| {
-        let name = format!("{peer}{form}");
-        json!({ "impl": name, "shape": shape, "dropout": DROPOUT, "tokens": tokens })
-    });
-    let label = "the faster of eager and compiled, fused Adam";
-    let against = Against::new(label, "seq2seq_step", cases, "fused_step", Some(target));
-    let bytes = 28.0 * (words * width) as f64;
-    let pass = Pass {
-        against: vec![against],
-        ..Pass::new("step", 2.0 * (3 * maps + 4 * pairs) as f64, bytes)
-    };
     let attention = attention.clone();
-    Workload::new(name, shape, vec![pass], move || {
-        Ok(vec![training(shape, attention.clone())?])
-    })
+    let start = move || Ok(vec![training(shape, attention.clone())?]);
+    let workload = Workload::new(name, shape, passes, start);
+    workload.with("dropout", DROPOUT).with("tokens", tokens)
 }
 
 /// Lengths from four fifths of the longest to the longest.
@@ -180,27 +150,10 @@ fn trainer(shape: [usize; 8], attention: Variant) -> Result<Trainer, Error> {
 fn decoding(shape: [usize; 8]) -> Workload {
     let [batch, _, length, width, heads, ..] = shape;
     let [maps, pairs] = products(shape, width / heads);
-    let pass = |name, beam: usize| {
-        let cases = ["torch_cache", "ctranslate2", "ctranslate2_split"];
-        let case = |name: &&str| json!({ "impl": name, "shape": shape, "tokens": batch * length });
-        let [torch, ctranslate2] = [&cases[..1], &cases[1..]].map(|names| names.iter().map(case));
-        let operations = (2 * beam * (maps + pairs)) as f64;
-        Pass {
-            against: vec![
-                Against::new("PyTorch with kept keys", "decode", torch, name, Some(2.0)),
-                Against::new(
-                    "CTranslate2's better form",
-                    "decode",
-                    ctranslate2,
-                    name,
-                    Some(1.0),
-                ),
-            ],
-            ..Pass::new(name, operations, 0.0)
-        }
-    };
+    let pass = |name, beam| Pass::new(name, (2 * beam * (maps + pairs)) as f64, 0.0);
     let passes = vec![pass("greedy", 1), pass("beam5", BEAM)];
-    Workload::new("translate", shape, passes, move || translating(shape))
+    let start = move || translating(shape);
+    Workload::new("translate", shape, passes, start).with("tokens", batch * length)
 }
 
 /// Searches for translations all of which have the longest length: the end is improbable, since its row is zero.
