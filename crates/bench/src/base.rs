@@ -98,7 +98,7 @@ fn git(folder: &Path) -> Command {
     git
 }
 
-/// What a command prints, without the last line's end.
+/// The output of a command, without the last line's end.
 fn output(command: &mut Command) -> Result<String, Error> {
     let output = command.output()?;
     if !output.status.success() {

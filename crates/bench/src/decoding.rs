@@ -117,7 +117,7 @@ fn start(variant: &Variant, shape: Shape, steps: usize) -> Result<Vec<Run>, Erro
         let shape = (batch, heads, positions, width);
         Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
     };
-    // A long prefix repeats a piece of itself, which spares the memory of a million positions.
+    // A long prefix is one piece over and over, which spares the memory of a million positions.
     let piece = length.min(PIECE);
     let (k, v) = (array(piece, width), array(piece, value_width));
     for start in (0..length).step_by(piece) {

@@ -33,7 +33,7 @@ struct Arguments {
     /// let them take turns
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// How often the sides take turns [default: 2; 6 with --base]
+    /// Number of turns of each side [default: 2; 6 with --base]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Hold ours to these instruction sets

@@ -84,8 +84,8 @@ impl Measured {
 
     /// The peak memory of a pass and those before it above the level at the start, in MiB.
     pub fn peak_mb(&self, pass: &str) -> Option<f64> {
-        let own = self.number(&format!("{pass}_peak_mb"));
-        own.or_else(|| self.number("peak_mb"))
+        let of_pass = self.number(&format!("{pass}_peak_mb"));
+        of_pass.or_else(|| self.number("peak_mb"))
     }
 
     /// The share of the processor's time that other processes took.
@@ -132,7 +132,7 @@ fn peak_kb() -> Option<u64> {
 struct Clock {
     wall: Instant,
     busy: u64,
-    own: u64,
+    this: u64,
 }
 
 /// Ticks a second, which Linux tells programs to count on.
@@ -142,23 +142,23 @@ impl Clock {
     /// The time now; `None` where the system does not tell it.
     fn now() -> Option<Self> {
         let all = numbers(fs::read_to_string("/proc/stat").ok()?.lines().next()?);
-        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        let this = fs::read_to_string("/proc/self/stat").ok()?;
         // Counted from behind the name, which may hold anything.
-        let own = numbers(own.rsplit(')').next()?);
+        let this = numbers(this.rsplit(')').next()?);
         Some(Self {
             wall: Instant::now(),
             // Without idle and waiting.
             busy: all.iter().take(3).chain(all.get(5..8)?).sum(),
-            own: own.iter().skip(10).take(2).sum(),
+            this: this.iter().skip(10).take(2).sum(),
         })
     }
 
     /// The share of the processor's time that other processes took since then.
     fn others(&self, then: &Self) -> f64 {
-        let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
+        let taken = (self.busy - then.busy).saturating_sub(self.this - then.this);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let whole = self.wall.duration_since(then.wall).as_secs_f64() * cores as f64;
-        others as f64 / (TICKS * whole)
+        taken as f64 / (TICKS * whole)
     }
 }
 

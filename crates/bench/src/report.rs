@@ -52,7 +52,7 @@ pub struct Times {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
-    /// Why there is no time.
+    /// The reason why there is no time.
     pub failure: Option<String>,
 }
 
@@ -92,10 +92,10 @@ impl Comparison {
     fn new(group: &Group, pass: usize, name: &str, ours: &Times) -> Self {
         let name = group.time.as_deref().unwrap_or(name);
         let sides = group.sides.iter();
-        let others: Vec<Times> = sides
+        let all: Vec<Times> = sides
             .map(|side| Times::new(&side.name, &side.runs, name))
             .collect();
-        let timed = others.iter().filter(|times| !times.rounds.is_empty());
+        let timed = all.iter().filter(|times| !times.rounds.is_empty());
         let best = timed.min_by(|a, b| a.ms.total_cmp(&b.ms));
         let ratio = best.and_then(|best| Paired::new(&best.rounds, &ours.rounds));
         let verdict = match (&group.wanted, ratio) {
@@ -112,7 +112,7 @@ impl Comparison {
             best: best.map(|best| format!("{} {:.2}", best.name, best.ms)),
             ratio,
             verdict,
-            others,
+            others: all,
         }
     }
 }

@@ -79,7 +79,7 @@ impl Workload {
         }
     }
 
-    /// The same work with another field of the peers' cases.
+    /// Adds a field to the peers' cases.
     #[must_use]
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.case.insert(field.to_owned(), value.into());

@@ -91,7 +91,7 @@ impl CaseFile {
 
     /// The input `in.<name>`, a mask of any number of axes.
     pub(crate) fn flags(&self, name: &str) -> Result<ArrayD<bool>, Fault> {
-        Ok(self.input(name)?.mask(&format!("in.{name}"))?.clone())
+        self.input(name)?.mask(&format!("in.{name}"))
     }
 
     /// The input `in.<name>`, a mask of two axes.
@@ -102,7 +102,7 @@ impl CaseFile {
     /// The input `in.<name>`, a tensor of integers.
     pub(crate) fn integers<D: Dimension>(&self, name: &str) -> Result<Array<i64, D>, Fault> {
         let full = format!("in.{name}");
-        ranked(&full, self.input(name)?.integers(&full)?.clone())
+        ranked(&full, self.input(name)?.integers(&full)?)
     }
 
     /// The input `in.<name>`, a list of lengths.
@@ -131,14 +131,6 @@ impl CaseFile {
         }
         let cotangent = self.tensor("cotangent")?.float("cotangent")?;
         Ok(Some(cast(cotangent)))
-    }
-
-    /// The cotangent; `None` if the case is forward only.
-    pub(crate) fn ranked_cotangent<T: Real, D: Dimension>(
-        &self,
-    ) -> Result<Option<Array<T, D>>, Fault> {
-        let cotangent = self.cotangent()?;
-        cotangent.map(|g| ranked("cotangent", g)).transpose()
     }
 
     /// An entry of the metadata.
@@ -182,7 +174,7 @@ impl CaseFile {
         }
     }
 
-    /// That every input in the file has been asked for.
+    /// Checks that every input in the file has been asked for.
     pub(crate) fn check_all_inputs_read(&self) -> Result<(), Fault> {
         let read = self.read.borrow();
         let inputs = self.tensors.keys().filter(|name| name.starts_with("in."));
@@ -195,7 +187,7 @@ impl CaseFile {
         }
     }
 
-    /// That the cotangent belongs to one of the outputs that the case's gradients may be of.
+    /// Checks that the cotangent belongs to one of the outputs that the case's gradients may be of.
     pub(crate) fn check_cotangent(&self, outputs: &[&str]) -> Result<(), Fault> {
         if self.gradients.is_empty() {
             return Ok(());
@@ -205,7 +197,7 @@ impl CaseFile {
         self.expect_shape("cotangent", output)
     }
 
-    /// That the file holds these outputs.
+    /// Checks that the file holds these outputs.
     pub(crate) fn check_outputs(&self, names: &[&str]) -> Result<(), Fault> {
         let mut names = names.iter().map(|name| format!("out.{name}"));
         names.try_for_each(|name| self.tensor(&name).map(drop))
@@ -242,11 +234,7 @@ impl CaseFile {
         if got == expected {
             Ok(())
         } else {
-            Err(Fault::Shape {
-                tensor: name.to_owned(),
-                expected: format!("{expected:?}"),
-                got: got.to_vec(),
-            })
+            Err(Fault::shape(name, format!("{expected:?}"), got))
         }
     }
 
@@ -267,10 +255,9 @@ impl CaseFile {
             });
         }
         for (name, tensor) in &self.tensors {
-            match tensor {
-                Tensor::Integer(_) if name.starts_with("out.") => {}
-                tensor if !name.starts_with("in.") => check_finite(name, tensor.float(name)?)?,
-                _ => {}
+            let is_count = name.starts_with("out.") && tensor.is_integer();
+            if !is_count && !name.starts_with("in.") {
+                check_finite(name, tensor.float(name)?)?;
             }
         }
         Ok(())
@@ -288,7 +275,7 @@ impl CaseFile {
         Ok(())
     }
 
-    /// Why a tensor of this name has no place in the file.
+    /// The reason why a tensor of this name has no place in the file.
     fn objection(&self, name: &str) -> Option<&'static str> {
         match name.split_once('.') {
             Some(("in" | "out", _)) => None,

@@ -3,12 +3,11 @@
 use super::case_file::CaseFile;
 use super::error::Fault;
 use super::report::{Verdict, Worst};
-use super::tensor::Tensor;
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array, ArrayBase, ArrayD, Data, Dimension};
+use ndarray::{ArrayBase, ArrayD, Data, Dimension};
 use std::collections::BTreeMap;
 
-/// What our code made of the inputs of a case, by name.
+/// The results of our code for the inputs of a case, by name.
 #[derive(Default)]
 pub(crate) struct Computed {
     outputs: Results,
@@ -28,17 +27,16 @@ impl Computed {
         record(&mut self.outputs, name, x);
     }
 
-    /// Records an output of whole numbers, which must be equal.
-    pub(crate) fn integers<D: Dimension>(&mut self, name: &str, x: &Array<i64, D>) {
-        self.output(name, &x.mapv(|x| x as f64));
-    }
-
     /// Records the gradient with respect to the input `name`.
-    pub(crate) fn gradient<T: Real, D: Dimension>(&mut self, name: &str, x: &Array<T, D>) {
+    pub(crate) fn gradient<T: Real, D: Dimension>(
+        &mut self,
+        name: &str,
+        x: &ArrayBase<impl Data<Elem = T>, D>,
+    ) {
         record(&mut self.gradients, name, x);
     }
 
-    /// In how many ways an output was computed.
+    /// The number of ways in which an output was computed.
     #[cfg(test)]
     pub(crate) fn ways(&self, name: &str) -> usize {
         self.outputs.get(name).map_or(0, Vec::len)
@@ -51,30 +49,19 @@ fn record<T: Real, D: Dimension>(
     x: &ArrayBase<impl Data<Elem = T>, D>,
 ) {
     let ways = results.entry(name.to_owned()).or_default();
-    ways.push(widened(x));
-}
-
-fn widened<T: Real, D: Dimension>(x: &ArrayBase<impl Data<Elem = T>, D>) -> ArrayD<f64> {
-    x.mapv(T::as_f64).into_dyn()
+    ways.push(x.mapv(T::as_f64).into_dyn());
 }
 
 /// Compares every output and every gradient in the file.
 pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<Verdict, Fault> {
     let mut deviations = Vec::new();
     for (name, expected) in file.outputs() {
-        let tensor = format!("out.{name}");
-        let ways = computed.outputs.get(name);
-        deviations.push(match expected {
-            Tensor::Integer(expected) => {
-                let expected = expected.mapv(|x| x as f64);
-                worst(tensor, ways, &expected, NEXT_INTEGER)?
-            }
-            expected => {
-                let expected = expected.float(&tensor)?;
-                let bound = Tolerance::outputs::<T>().bound(expected.iter().copied());
-                worst(tensor, ways, expected, bound)?
-            }
-        });
+        let (tensor, values) = (format!("out.{name}"), expected.values());
+        let bound = match expected.is_integer() {
+            true => NEXT_INTEGER,
+            false => Tolerance::outputs::<T>().bound(values.iter().copied()),
+        };
+        deviations.push(worst(tensor, computed.outputs.get(name), values, bound)?);
     }
     for name in file.gradients() {
         let tensor = format!("grad.{name}");

@@ -1,4 +1,4 @@
-//! What can go wrong with a directory of golden cases, and with a case.
+//! Errors of a directory of golden cases, and faults of a case.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum Error {
     Directory {
         /// The directory.
         dir: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The directory holds no case.
@@ -30,31 +30,31 @@ pub enum Error {
     Case {
         /// Its file.
         file: PathBuf,
-        /// What is wrong.
+        /// Its fault.
         fault: Fault,
     },
 }
 
-/// Why one case could not be checked, or cannot have passed.
+/// The reason why one case could not be checked, or cannot have passed.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The file cannot be read.
     #[error("cannot be read: {reason}")]
     Unreadable {
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
     /// The file is not a safetensors file.
     #[error("is not a safetensors file, or only a part of one: {reason}")]
     NotSafetensors {
-        /// What the reader said.
+        /// The reader's message.
         reason: String,
     },
     /// A case of text is not JSON, or has other fields than cases of its kind.
     #[error("is not a case of its kind: {reason}")]
     NotJson {
-        /// What the reader said.
+        /// The reader's message.
         reason: String,
     },
     /// A value that must be equal differs.
@@ -70,7 +70,7 @@ pub enum Fault {
     /// The corpus that a case is about is not there.
     #[error("{message}")]
     NoCorpus {
-        /// Which file is missing.
+        /// The message, which names the file.
         message: String,
     },
     /// An entry of the metadata is missing.
@@ -78,7 +78,7 @@ pub enum Fault {
     MissingEntry {
         /// Its key.
         key: String,
-        /// What it should be.
+        /// The value that it should have.
         expected: String,
     },
     /// An entry of the metadata has a value that is not allowed.
@@ -86,9 +86,9 @@ pub enum Fault {
     Entry {
         /// Its key.
         key: String,
-        /// What it should be.
+        /// The value that it should have.
         expected: String,
-        /// What it is.
+        /// Its value.
         got: String,
     },
     /// A tensor is missing.
@@ -102,7 +102,7 @@ pub enum Fault {
     UnexpectedTensor {
         /// Its name.
         tensor: String,
-        /// Why it has none.
+        /// The reason.
         reason: &'static str,
     },
     /// A tensor has elements of the wrong type.
@@ -130,9 +130,9 @@ pub enum Fault {
     Element {
         /// Its name.
         tensor: String,
-        /// What is allowed.
+        /// The elements that are allowed.
         expected: &'static str,
-        /// What was found.
+        /// The element.
         got: String,
     },
     /// An expected tensor has no counterpart among our results.
@@ -154,7 +154,7 @@ pub enum Fault {
     /// Our own code refused the inputs.
     #[error("our code refused the inputs: {message}")]
     Refused {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// Our own code panicked.
@@ -163,10 +163,32 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What our own crates answered.
+    /// An error of our own crates.
     pub(crate) fn refused(error: impl std::fmt::Display) -> Self {
         Self::Refused {
             message: error.to_string(),
         }
+    }
+
+    /// A tensor of another shape than it should have.
+    pub(crate) fn shape(tensor: &str, expected: impl Into<String>, got: &[usize]) -> Self {
+        Self::Shape {
+            tensor: tensor.to_owned(),
+            expected: expected.into(),
+            got: got.to_vec(),
+        }
+    }
+}
+
+/// The end of a computation: a fault of the file, or an error of our own crates.
+pub(crate) struct Failure(pub(crate) Fault);
+
+impl<E: std::error::Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: Box<dyn std::error::Error> = Box::new(error);
+        Self(match error.downcast::<Fault>() {
+            Ok(fault) => *fault,
+            Err(error) => Fault::refused(error),
+        })
     }
 }

@@ -33,10 +33,12 @@
 //! | [`error`] | [`Error`], [`Fault`] |
 //! | [`report`] | [`GoldenReport`], [`Row`], [`Verdict`] |
 //! | `case_file` | reading and checking one file |
+//! | `case` | typed inputs of a case, and its results |
 //! | `comparison` | results against expected tensors |
-//! | `cases` | the table of cases, one file for each group |
-//! | `text` | the table of cases of text, one file for each group |
+//! | `cases` | the table of kinds, one file for each group |
+//! | `text` | the table of kinds of text, one file for each group |
 
+mod case;
 mod case_file;
 mod cases;
 mod comparison;
@@ -52,8 +54,9 @@ pub use report::{GoldenReport, Row, Verdict, Worst};
 
 use bochner_datasets::{DataStore, Policy};
 use bochner_numerics::Real;
+use case::Case;
 use case_file::CaseFile;
-use cases::{Compute, Entry};
+use cases::{Function, Kind};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -114,29 +117,29 @@ fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// One row for each precision the case is checked in, or one for the file as a whole.
 fn check_file(path: &Path) -> Vec<Row> {
-    let row = |case: &str, dtype, verdict| Row {
+    let row = |case: &str, dtype, verdict: Result<Verdict, Fault>| Row {
         name: stem(path),
         case: case.to_owned(),
         dtype,
-        verdict,
+        verdict: verdict.unwrap_or_else(|fault| {
+            Verdict::Faulty(Error::Case {
+                file: path.to_owned(),
+                fault,
+            })
+        }),
     };
-    let faulty = |fault| {
-        Verdict::Faulty(Error::Case {
-            file: path.to_owned(),
-            fault,
-        })
+    let (file, kind) = match open(path) {
+        Ok((file, Some(kind))) => (file, kind),
+        Ok((file, None)) => {
+            let kind = file.word("case").unwrap_or_default();
+            return vec![row(kind, None, Ok(Verdict::NotServed))];
+        }
+        Err(fault) => return vec![row("", None, Err(fault))],
     };
-    let (file, entry) = match open(path) {
-        Ok(Opened::Served(file, entry)) => (file, entry),
-        Ok(Opened::NotServed { kind }) => return vec![row(&kind, None, Verdict::NotServed)],
-        Err(fault) => return vec![row("", None, faulty(fault))],
-    };
-    let runs = precisions(&file).into_iter();
-    let rows = runs.map(|run| {
-        let (dtype, verdict) = run(&file, &entry.compute);
-        row(entry.name, Some(dtype), verdict.unwrap_or_else(faulty))
-    });
-    rows.collect()
+    let double = row(kind.name, Some(f64::NAME), check(&file, kind.double));
+    let single = || row(kind.name, Some(f32::NAME), check(&file, kind.single));
+    let single = file.in_f32().then(single);
+    [double].into_iter().chain(single).collect()
 }
 
 fn stem(path: &Path) -> String {
@@ -144,51 +147,27 @@ fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-enum Opened {
-    Served(CaseFile, &'static Entry),
-    /// No function computes cases of this kind.
-    NotServed {
-        kind: String,
-    },
-}
-
-fn open(path: &Path) -> Result<Opened, Fault> {
+/// Reads a file, and checks it if a function computes its kind.
+fn open(path: &Path) -> Result<(CaseFile, Option<&'static Kind>), Fault> {
     let bytes = fs::read(path).map_err(|error| Fault::Unreadable {
         reason: error.to_string(),
     })?;
     let mut file = CaseFile::parse(&bytes)?;
-    let Some(entry) = cases::find(&file)? else {
-        let kind = file.word("case")?.to_owned();
-        return Ok(Opened::NotServed { kind });
-    };
-    file.check(&stem(path))?;
-    file.check_outputs(entry.outputs)?;
-    file.check_cotangent(entry.cotangent_of)?;
-    Ok(Opened::Served(file, entry))
-}
-
-type Run = fn(&CaseFile, &Compute) -> (&'static str, Result<Verdict, Fault>);
-
-fn precisions(file: &CaseFile) -> Vec<Run> {
-    let double: Run = |file, compute| check::<f64>(file, compute.double);
-    let single: Run = |file, compute| check::<f32>(file, compute.single);
-    if file.in_f32() {
-        vec![double, single]
-    } else {
-        vec![double]
+    let found = cases::find(&file)?;
+    if let Some(kind) = found {
+        file.check(&stem(path))?;
+        file.check_outputs(kind.required())?;
+        file.check_cotangent(kind.outputs)?;
     }
+    Ok((file, found))
 }
 
 /// Runs one case and compares; a panic in it is a failure of this case, not the end of the run.
-fn check<T: Real>(
-    file: &CaseFile,
-    compute: cases::Function,
-) -> (&'static str, Result<Verdict, Fault>) {
+fn check<T: Real>(file: &CaseFile, compute: Function<T>) -> Result<Verdict, Fault> {
     let run = || {
-        let computed = compute(file)?;
-        file.check_all_inputs_read()?;
-        comparison::compare::<T>(file, &computed)
+        let case = Case::new(file);
+        compute(&case).map_err(|failure| failure.0)?;
+        case.verdict()
     };
-    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked));
-    (T::NAME, result)
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked))
 }

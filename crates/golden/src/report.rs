@@ -1,4 +1,4 @@
-//! What came of the cases of a directory.
+//! The outcome of the cases of a directory.
 
 use super::error::Error;
 use std::fmt;
@@ -18,11 +18,11 @@ pub struct Row {
     pub case: String,
     /// `f64` or `f32`, or `text`; `None` where the file was not run at all.
     pub dtype: Option<&'static str>,
-    /// What came of it.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug)]
 pub enum Verdict {
     /// Every tensor lies within its bound.
@@ -35,7 +35,7 @@ pub enum Verdict {
     NotServed,
     /// The case is about a corpus that is not there.
     NoData {
-        /// Which file is missing.
+        /// The message, which names the file.
         message: String,
     },
 }
@@ -77,22 +77,22 @@ impl GoldenReport {
         &self.rows
     }
 
-    /// How many rows passed.
+    /// The number of rows that passed.
     pub fn passed(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Passed(_)))
     }
 
-    /// How many rows failed: outside a bound, malformed, or refused by our code.
+    /// The number of rows that failed: outside a bound, malformed, or refused by our code.
     pub fn failed(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Exceeded(_) | Verdict::Faulty(_)))
     }
 
-    /// How many cases are of a kind that no function computes.
+    /// The number of cases of a kind that no function computes.
     pub fn not_served(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::NotServed))
     }
 
-    /// How many cases are about a corpus that is not there.
+    /// The number of cases about a corpus that is not there.
     pub fn without_data(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::NoData { .. }))
     }

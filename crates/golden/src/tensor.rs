@@ -6,105 +6,98 @@ use ndarray::{Array, ArrayD, Dimension, IxDyn};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-/// A tensor of a case.
+/// A tensor of a case. Masks and integers are numbers here, which holds them exactly.
 #[derive(Clone, Debug)]
-pub(crate) enum Tensor {
-    Float(ArrayD<f64>),
-    Mask(ArrayD<bool>),
-    Integer(ArrayD<i64>),
+pub(crate) struct Tensor {
+    dtype: Dtype,
+    x: ArrayD<f64>,
 }
 
 impl Tensor {
     pub(crate) fn read(name: &str, view: &TensorView) -> Result<Self, Fault> {
-        let (shape, data) = (view.shape(), view.data());
-        match view.dtype() {
-            Dtype::F64 => Ok(Self::Float(array(
-                shape,
-                words(data).map(f64::from_le_bytes),
-            ))),
-            Dtype::I64 => Ok(Self::Integer(array(
-                shape,
-                words(data).map(i64::from_le_bytes),
-            ))),
-            Dtype::U8 => match data.iter().find(|&&byte| byte > 1) {
-                Some(byte) => Err(Fault::Element {
+        let (data, dtype) = (view.data(), view.dtype());
+        let words = data
+            .chunks_exact(8)
+            .map(|word| word.try_into().expect("chunks of eight"));
+        let x: Vec<f64> = match dtype {
+            Dtype::F64 => words.map(f64::from_le_bytes).collect(),
+            Dtype::I64 => words.map(|word| i64::from_le_bytes(word) as f64).collect(),
+            Dtype::U8 => data.iter().map(|&byte| byte.into()).collect(),
+            other => {
+                return Err(Fault::Dtype {
                     tensor: name.to_owned(),
-                    expected: "only 0 and 1",
-                    got: byte.to_string(),
-                }),
-                None => Ok(Self::Mask(array(shape, data.iter().map(|&byte| byte == 1)))),
-            },
-            other => Err(Fault::Dtype {
+                    expected: "F64, U8 (a mask) or I64",
+                    got: format!("{other:?}"),
+                });
+            }
+        };
+        if let Some(byte) = x.iter().find(|&&byte| dtype == Dtype::U8 && byte > 1.0) {
+            return Err(Fault::Element {
                 tensor: name.to_owned(),
-                expected: "F64, U8 (a mask) or I64",
-                got: format!("{other:?}"),
-            }),
+                expected: "only 0 and 1",
+                got: byte.to_string(),
+            });
         }
+        let x = ArrayD::from_shape_vec(IxDyn(view.shape()), x);
+        Ok(Self {
+            dtype,
+            x: x.expect("sizes checked by the reader"),
+        })
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
-        match self {
-            Self::Float(x) => x.shape(),
-            Self::Mask(x) => x.shape(),
-            Self::Integer(x) => x.shape(),
-        }
+        self.x.shape()
+    }
+
+    /// Whether its elements are integers, which must be equal.
+    pub(crate) fn is_integer(&self) -> bool {
+        self.dtype == Dtype::I64
+    }
+
+    pub(crate) fn values(&self) -> &ArrayD<f64> {
+        &self.x
     }
 
     pub(crate) fn float(&self, name: &str) -> Result<&ArrayD<f64>, Fault> {
-        match self {
-            Self::Float(x) => Ok(x),
-            other => Err(other.mistyped(name, "F64")),
-        }
+        self.stored_as(Dtype::F64, name, "F64")
     }
 
-    pub(crate) fn mask(&self, name: &str) -> Result<&ArrayD<bool>, Fault> {
-        match self {
-            Self::Mask(x) => Ok(x),
-            other => Err(other.mistyped(name, "U8 (a mask)")),
-        }
+    pub(crate) fn mask(&self, name: &str) -> Result<ArrayD<bool>, Fault> {
+        let x = self.stored_as(Dtype::U8, name, "U8 (a mask)")?;
+        Ok(x.mapv(|x| x == 1.0))
     }
 
-    pub(crate) fn integers(&self, name: &str) -> Result<&ArrayD<i64>, Fault> {
-        match self {
-            Self::Integer(x) => Ok(x),
-            other => Err(other.mistyped(name, "I64")),
-        }
+    pub(crate) fn integers(&self, name: &str) -> Result<ArrayD<i64>, Fault> {
+        let x = self.stored_as(Dtype::I64, name, "I64")?;
+        Ok(x.mapv(|x| x as i64))
     }
 
-    fn mistyped(&self, name: &str, expected: &'static str) -> Fault {
-        let got = match self {
-            Self::Float(_) => "F64",
-            Self::Mask(_) => "U8",
-            Self::Integer(_) => "I64",
-        };
-        Fault::Dtype {
+    fn stored_as(
+        &self,
+        dtype: Dtype,
+        name: &str,
+        expected: &'static str,
+    ) -> Result<&ArrayD<f64>, Fault> {
+        if self.dtype == dtype {
+            return Ok(&self.x);
+        }
+        Err(Fault::Dtype {
             tensor: name.to_owned(),
             expected,
-            got: got.to_owned(),
-        }
+            got: format!("{:?}", self.dtype),
+        })
     }
 }
 
-fn words(data: &[u8]) -> impl Iterator<Item = [u8; 8]> {
-    let words = data.chunks_exact(8);
-    words.map(|word| word.try_into().expect("chunks of eight"))
-}
-
-fn array<A>(shape: &[usize], data: impl Iterator<Item = A>) -> ArrayD<A> {
-    ArrayD::from_shape_vec(IxDyn(shape), data.collect()).expect("sizes checked by the reader")
-}
-
-/// In the precision of the check.
+/// The array in the precision of the check.
 pub(crate) fn cast<T: Real>(x: &ArrayD<f64>) -> ArrayD<T> {
     x.mapv(T::of)
 }
 
-/// With the number of axes known.
+/// The array with its number of axes known.
 pub(crate) fn ranked<A, D: Dimension>(name: &str, x: ArrayD<A>) -> Result<Array<A, D>, Fault> {
     let got = x.shape().to_vec();
-    x.into_dimensionality().map_err(|_| Fault::Shape {
-        tensor: name.to_owned(),
-        expected: format!("of {} axes", D::NDIM.unwrap_or_default()),
-        got,
-    })
+    let expected = || format!("of {} axes", D::NDIM.unwrap_or_default());
+    let ranked = x.into_dimensionality();
+    ranked.map_err(|_| Fault::shape(name, expected(), &got))
 }

@@ -1,61 +1,80 @@
-//! `attention`: every mechanism over every mask.
+//! `attention` and `quadratic_vs_linear`: every mechanism over every mask, in every form.
 
-use super::{features_random, is_stationary};
-use crate::case_file::CaseFile;
-use crate::comparison::Computed;
-use crate::error::Fault;
-use bochner_attention::engine::{Gradients, Wanted};
-use bochner_attention::kernels::points_gradients;
+use super::features::random_map;
+use super::{is_stationary, mechanism};
+use crate::case::{Case, Done};
+use crate::error::{Failure, Fault};
 use bochner_attention::{
-    Form, Magnitude, Mask, Mechanism, Pass, Settings, Variant, attend, attend_vjp,
-    card::Stream,
-    engine::{Blocks, Decoder, DecoderSize},
+    Form, Magnitude, Mask, Settings, Variant, attend, attend_vjp,
+    engine::{Blocks, Decoder, DecoderSize, Error, Wanted, linear_time_state},
     find,
-    kernels::{self, Points, Trained},
-    mechanism::{Cotangents, Streams},
+    kernels::{self, Points, Trained, points_gradients},
     weights,
 };
-use bochner_numerics::{Real, Seed};
-use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, Ix4, s};
+use bochner_numerics::Real;
+use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, s};
 
 /// Outputs, weights and gradients of one mechanism.
-pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let variant = mechanism(file)?.ok_or_else(|| file.wrong("variant", "a mechanism"))?;
-    let streams = variant.card().streams.iter();
-    let arrays: Result<Vec<Array4<T>>, _> = streams.map(|&one| file.array(name(one))).collect();
-    let (arrays, mask) = (arrays?, &mask(file)?);
-    let inputs = Streams::new(arrays.iter().map(|array| array.view()), mask);
+pub(super) fn attention<T: Real>(c: &Case<T>) -> Done {
+    let variant = variant(c)?.ok_or_else(|| c.wrong("variant", "a mechanism"))?;
+    let mask = &mask(c)?;
     if variant.card().points.is_none() {
-        return without_points(file, variant.mechanism(), &inputs);
+        return mechanism::run(c, variant.mechanism(), mask, &[], 1).map(drop);
     }
-    let [q, k, v] = inputs.get().map_err(Fault::refused)?;
+    let [q, k, v]: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
+    let sequences = [q.view(), k.view(), v.view()];
+    // The linear-time form takes sums over keys.
+    let has_sums = c.word("mask")? != "matrix";
     // The files of random features hold frequencies where those of other mechanisms hold spectral points.
-    if file.tensor("in.w").is_ok() {
-        return random_features(file, &inputs);
-    }
-    let points = GivenPoints::read(file)?;
-    let settings = points.settings(file.number("floor")?, mask);
-    let settings = settings.with_key_weight(magnitude(file)?);
-    let mut computed = Computed::default();
-    if file.asks_for("weights") {
-        let weights = weights(&settings, q, k).map_err(Fault::refused)?;
-        computed.output("weights", &weights);
-    }
-    // The error of the linear-time form is absolute in the similarity, and some of these cases have rows that are like
-    // none of their keys: in single precision `quadratic_vs_linear` has the cases of that form.
-    let has_floor = file.number("floor")? > 0.0;
-    let in_linear_time = T::NAME == f64::NAME && has_floor && has_sums(file)?;
+    let (settings, names, sizes, in_linear_time) = if c.tensor("in.w").is_ok() {
+        let w: Array3<T> = c.array("w")?;
+        let settings = kernels::random_features(w.view(), random_map(c)?, Trained::Yes, mask);
+        (settings, ["w", ""], (w.dim().1, w.dim().2), has_sums)
+    } else {
+        let points = GivenPoints::read(c)?;
+        let floor = c.number("floor")?;
+        // The error of the linear-time form is absolute in the similarity, and some of these cases have rows that are
+        // like none of their keys: in single precision `quadratic_vs_linear` has the cases of that form.
+        let in_linear_time = T::NAME == f64::NAME && floor > 0.0 && has_sums;
+        let settings = kernels::squared(points.points(), floor, mask);
+        let settings = settings.with_key_weight(magnitude(c)?);
+        (settings, ["w1", "w2"], points.sizes(), in_linear_time)
+    };
     let forms = PAIR_BY_PAIR.into_iter();
     let forms = forms.chain(in_linear_time.then_some(Form::LinearTime));
-    let all = (&settings, [q, k, v]);
-    in_forms(file, forms, all, &mut computed, |g, computed| {
-        record(g, &points, computed);
+    in_forms(c, forms, &settings, sequences, |kernel| {
+        record_points(c, names, sizes, kernel)
+    })
+}
+
+/// Squared-kernel attention in both forms, and the state of the linear-time form where the file has it.
+pub(super) fn both_forms<T: Real>(c: &Case<T>) -> Done {
+    let [q, k, v]: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
+    let sequences = [q.view(), k.view(), v.view()];
+    let (points, mask) = (GivenPoints::read(c)?, mask(c)?);
+    let settings = kernels::squared(points.points(), c.number("floor")?, &mask);
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..settings.with_key_weight(magnitude(c)?)
+    };
+    let forms = [Form::Pairwise, Form::LinearTime].into_iter();
+    in_forms(c, forms, &settings, sequences, |kernel| {
+        record_points(c, ["w1", "w2"], points.sizes(), kernel)
     })?;
-    Ok(computed)
+    if c.choice("state", &["yes", "no"])? == "yes" {
+        c.check_outputs(&["g", "a", "b", "z"])?;
+        let [q, k, v] = sequences;
+        let state = linear_time_state(&settings, q, k, v)?;
+        c.output("g", &state.g);
+        c.output("a", &state.a);
+        c.output("b", &state.b);
+        c.output("z", &state.z);
+    }
+    Ok(())
 }
 
 /// The forms of everything that goes pair by pair, the second in blocks of which the cases fill several.
-const PAIR_BY_PAIR: [Form; 2] = [
+pub(super) const PAIR_BY_PAIR: [Form; 2] = [
     Form::Pairwise,
     Form::Blocked(Blocks {
         queries: 3,
@@ -63,39 +82,39 @@ const PAIR_BY_PAIR: [Form; 2] = [
     }),
 ];
 
-/// Whether the mask of a case lets the linear-time form take its sums over keys.
-fn has_sums(file: &CaseFile) -> Result<bool, Fault> {
-    Ok(file.word("mask")? != "matrix")
-}
-
-/// Outputs and gradients in each of the forms; under causality alone, outputs of a decoder in that form too.
+/// Weights, then outputs and gradients in each of the forms; under causality alone, outputs of a decoder in that form
+/// too. `along_kernel` records the gradient of the kernel.
 pub(super) fn in_forms<T: Real>(
-    file: &CaseFile,
+    c: &Case<T>,
     forms: impl Iterator<Item = Form>,
-    (settings, [q, k, v]): (&Settings<T>, [ArrayView4<T>; 3]),
-    computed: &mut Computed,
-    mut record: impl FnMut(&Gradients<T>, &mut Computed),
-) -> Result<(), Fault> {
-    let cotangent = file.ranked_cotangent::<T, Ix4>()?;
+    settings: &Settings<T>,
+    [q, k, v]: [ArrayView4<T>; 3],
+    along_kernel: impl Fn(&Array3<T>) -> Done,
+) -> Done {
+    if c.asks_for("weights") {
+        c.output("weights", &weights(settings, q, k)?);
+    }
+    let cotangent: Option<Array4<T>> = c.cotangent()?;
     for form in forms {
         let settings = Settings {
             form,
             ..settings.clone()
         };
-        let (output, saved) = attend(&settings, q, k, v).map_err(Fault::refused)?;
-        computed.output("output", &output);
+        let (output, saved) = attend(&settings, q, k, v)?;
+        c.output("output", &output);
         if let Some(g) = &cotangent {
             let wanted = Wanted {
                 kernel: true,
                 ..Wanted::default()
             };
-            let g = attend_vjp(&settings, &saved, q, k, v, g.view(), wanted);
-            let g = g.map_err(Fault::refused)?;
-            record(&g, computed);
+            let g = attend_vjp(&settings, &saved, q, k, v, g.view(), wanted)?;
+            c.gradient("q", &g.q);
+            c.gradient("k", &g.k);
+            c.gradient("v", &g.v);
+            g.kernel.as_ref().map_or(Ok(()), &along_kernel)?;
         }
-        if file.word("mask")? == "causal" {
-            let decoded = decode(&settings, [q, k, v]).map_err(Fault::refused)?;
-            computed.output("output", &decoded);
+        if c.word("mask")? == "causal" {
+            c.output("output", &decode(&settings, [q, k, v])?);
         }
     }
     Ok(())
@@ -105,7 +124,7 @@ pub(super) fn in_forms<T: Real>(
 fn decode<T: Real>(
     settings: &Settings<T>,
     [q, k, v]: [ArrayView4<T>; 3],
-) -> Result<Array4<T>, bochner_attention::engine::Error> {
+) -> Result<Array4<T>, Error> {
     let (batch, heads, queries, width) = q.dim();
     let (_, _, keys, value_width) = v.dim();
     let size = DecoderSize {
@@ -122,162 +141,68 @@ fn decode<T: Real>(
     }
     let mut output = Array4::zeros((batch, heads, queries, value_width));
     for i in 0..queries {
-        let (query, key) = (
-            s![.., .., i..=i, ..],
-            s![.., .., before + i..=before + i, ..],
-        );
+        let query = s![.., .., i..=i, ..];
+        let key = s![.., .., before + i..=before + i, ..];
         let row = decoder.step(q.slice(query), k.slice(key), v.slice(key))?;
         output.slice_mut(query).assign(&row);
     }
     Ok(output)
 }
 
-/// A mechanism that needs nothing but the sequences.
-pub(super) fn without_points<T: Real>(
-    file: &CaseFile,
-    mechanism: &dyn Mechanism<T>,
-    inputs: &Streams<T>,
-) -> Result<Computed, Fault> {
-    let pass = &Pass::Evaluation { seed: Seed::new(0) };
-    let forward = mechanism
-        .forward(inputs, &[], pass)
-        .map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("output", &forward.output);
-    if file.asks_for("weights") {
-        let shown = mechanism
-            .inspect(inputs, &[], pass)
-            .map_err(Fault::refused)?;
-        computed.output("weights", &shown.weights);
-    }
-    if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
-        let cotangents = Cotangents {
-            output: g.view(),
-            penalty: forward.penalty.view(),
-        };
-        let g = mechanism.backward(inputs, &[], pass, &forward, cotangents);
-        let g = g.map_err(Fault::refused)?;
-        for (&stream, g) in mechanism.card().streams.iter().zip(&g.streams) {
-            computed.gradient(name(stream), g);
-        }
-    }
-    // What is attention by settings has forms.
-    if let Ok(settings) = mechanism.settings(inputs, &[], pass) {
-        let all = (&settings, inputs.get().map_err(Fault::refused)?);
-        in_forms(
-            file,
-            PAIR_BY_PAIR.into_iter(),
-            all,
-            &mut computed,
-            record_streams,
-        )?;
-    }
-    Ok(computed)
-}
-
-/// What the files call a stream.
-fn name(stream: Stream) -> &'static str {
-    match stream {
-        Stream::Queries => "q",
-        Stream::Keys => "k",
-        Stream::Values => "v",
-        Stream::Scores => "scores",
-        Stream::Input => "x",
-    }
-}
-
-/// Performer with the frequencies of the file, in every form that the mask allows.
-fn random_features<T: Real>(file: &CaseFile, inputs: &Streams<T>) -> Result<Computed, Fault> {
-    let w: Array3<T> = file.array("w")?;
-    let [q, k, v] = inputs.get().map_err(Fault::refused)?;
-    let map = features_random::map(file)?;
-    let settings = kernels::random_features(w.view(), map, Trained::Yes, inputs.mask);
-    let mut computed = Computed::default();
-    if file.asks_for("weights") {
-        let weights = weights(&settings, q, k).map_err(Fault::refused)?;
-        computed.output("weights", &weights);
-    }
-    let forms = PAIR_BY_PAIR.into_iter();
-    let forms = forms.chain(has_sums(file)?.then_some(Form::LinearTime));
-    let all = (&settings, [q, k, v]);
-    in_forms(file, forms, all, &mut computed, |g, computed| {
-        record_streams(g, computed);
-        let along = g.kernel.as_ref().expect("trained frequencies");
-        let (_, count, width) = w.dim();
-        let points = points_gradients(along, count, width);
-        computed.gradient("w", &points.w1.index_axis(Axis(0), 0).to_owned());
-    })?;
-    Ok(computed)
-}
-
 /// The mechanism that the entry `variant` names, if the registry has it.
-pub(super) fn mechanism(file: &CaseFile) -> Result<Option<Variant>, Fault> {
+pub(super) fn variant(file: &crate::case_file::CaseFile) -> Result<Option<Variant>, Fault> {
     Ok(find(&file.word("variant")?.replace('_', "-")))
 }
 
-/// Records the gradients along queries, keys and values.
-fn record_streams<T: Real>(g: &Gradients<T>, computed: &mut Computed) {
-    computed.gradient("q", &g.q);
-    computed.gradient("k", &g.k);
-    computed.gradient("v", &g.v);
-}
-
-/// Records the gradients of attention.
-pub(super) fn record<T: Real>(g: &Gradients<T>, points: &GivenPoints<T>, computed: &mut Computed) {
-    record_streams(g, computed);
-    if let Some(g) = &g.kernel {
-        points.gradients(g, computed);
-    }
-}
-
 /// The magnitude that the entry `p` asks for.
-pub(super) fn magnitude(file: &CaseFile) -> Result<Magnitude, Fault> {
-    Ok(match file.number_or_none("p")? {
-        None => Magnitude::None,
-        Some(p) => Magnitude::Norm { p },
-    })
+pub(super) fn magnitude<T: Real>(c: &Case<T>) -> Result<Magnitude, Fault> {
+    let p = c.number_or_none("p")?;
+    Ok(p.map_or(Magnitude::None, |p| Magnitude::Norm { p }))
 }
 
 /// The mask that the entries `mask` and `causal` and the inputs ask for.
-pub(super) fn mask(file: &CaseFile) -> Result<Mask, Fault> {
+pub(super) fn mask<T: Real>(c: &Case<T>) -> Result<Mask, Failure> {
     let kinds = ["none", "lengths", "causal", "matrix", "lengths_causal"];
-    let kind = file.choice("mask", &kinds)?;
+    let kind = c.choice("mask", &kinds)?;
     let causal = kind.ends_with("causal");
-    if (file.choice("causal", &["true", "false"])? == "true") != causal {
-        return Err(file.wrong("causal", "what `mask` implies"));
+    if (c.choice("causal", &["true", "false"])? == "true") != causal {
+        return Err(c.wrong("causal", "what `mask` implies").into());
     }
     let mut mask = Mask::none();
     if kind.starts_with("lengths") {
-        mask = mask.with_key_lengths(file.lengths("lengths")?);
+        mask = mask.with_key_lengths(c.lengths("lengths")?);
     }
     if kind == "matrix" {
-        mask = mask.with_matrix(file.mask("mask")?.view());
+        mask = mask.with_matrix(c.mask("mask")?.view());
     }
     Ok(if causal { mask.with_causality() } else { mask })
+}
+
+/// The mask of a kind of case that knows key lengths alone.
+pub(super) fn key_lengths<T: Real>(c: &Case<T>) -> Result<Mask, Fault> {
+    Ok(match c.choice("mask", &["none", "lengths"])? {
+        "lengths" => Mask::none().with_key_lengths(c.lengths("lengths")?),
+        _ => Mask::none(),
+    })
 }
 
 /// The spectral points, `[1 or B, M, R, d]`.
 pub(super) struct GivenPoints<T> {
     w1: Array4<T>,
     w2: Option<Array4<T>>,
-    shared: bool,
 }
 
 impl<T: Real> GivenPoints<T> {
-    pub(super) fn read(file: &CaseFile) -> Result<Self, Fault> {
-        let shared = file.choice("points", &["shared", "per_example"])? == "shared";
-        let read = |name| -> Result<Array4<T>, Fault> {
-            if shared {
-                Ok(file.array::<T, Ix3>(name)?.insert_axis(Axis(0)))
-            } else {
-                file.array(name)
-            }
+    pub(super) fn read(c: &Case<T>) -> Result<Self, Fault> {
+        let shared = c.choice("points", &["shared", "per_example"])? == "shared";
+        let read = |name| match shared {
+            true => Ok(c.array::<Ix3>(name)?.insert_axis(Axis(0))),
+            false => c.array(name),
         };
-        let stationary = is_stationary(file)?;
+        let stationary = is_stationary(c)?;
         Ok(Self {
             w1: read("w1")?,
             w2: (!stationary).then(|| read("w2")).transpose()?,
-            shared,
         })
     }
 
@@ -289,23 +214,20 @@ impl<T: Real> GivenPoints<T> {
         }
     }
 
-    pub(super) fn settings(&self, floor: f64, mask: &Mask) -> Settings<T> {
-        kernels::squared(self.points(), floor, mask)
+    /// Their number and their width.
+    fn sizes(&self) -> (usize, usize) {
+        (self.w1.dim().2, self.w1.dim().3)
     }
+}
 
-    fn gradients(&self, kernel: &Array3<T>, computed: &mut Computed) {
-        let (_, _, count, width) = self.w1.dim();
-        let gradients = points_gradients(kernel, count, width);
-        let mut record = |name, gradient: &Array4<T>| {
-            if self.shared {
-                computed.gradient(name, &gradient.index_axis(Axis(0), 0).to_owned());
-            } else {
-                computed.gradient(name, gradient);
-            }
-        };
-        record("w1", &gradients.w1);
-        if let Some(w2) = &gradients.w2 {
-            record("w2", w2);
-        }
-    }
+/// Records the gradients along one or two sets of points.
+fn record_points<T: Real>(
+    c: &Case<T>,
+    [first, second]: [&str; 2],
+    (count, width): (usize, usize),
+    kernel: &Array3<T>,
+) -> Done {
+    let along = points_gradients(kernel, count, width);
+    c.flat_gradient(first, along.w1)?;
+    along.w2.map_or(Ok(()), |w2| c.flat_gradient(second, w2))
 }

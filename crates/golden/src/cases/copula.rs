@@ -1,166 +1,208 @@
-//! `copula_factor` and `mikan_posterior`: factors, correlations, joint draws.
+//! `copula_factor`, `mikan_posterior`, `copula_density`, `copula_joint_density`, `kl_mean_field`, `kl_copula`, `elbo`:
+//! Gaussian copulas over the heads, and the divergences of posteriors.
 
-use super::{reshaped, sum_to_shape};
-use crate::case_file::CaseFile;
-use crate::comparison::Computed;
-use crate::error::Fault;
-use bochner_copula as copula;
+use super::sum_to_shape;
+use crate::case::{Case, Done, reshaped};
+use crate::error::{Failure, Fault};
+use bochner_copula::{self as copula, heads};
 use bochner_numerics::Real;
-use ndarray::{Array3, Array4, ArrayD, ArrayView4, IxDyn};
+use bochner_spectral::{kl_mean_field, kl_mean_field_vjp};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Ix1, Ix3, Ix4, IxDyn};
 
 /// Correlation matrices from a factor given as it is, by parameters or by features.
-pub(super) fn factor<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let (factor, shape) = given_factor::<T>(file)?;
-    let lh = copula::normalise(factor.view()).map_err(Fault::refused)?;
-    let corr = copula::correlation(lh.view()).map_err(Fault::refused)?;
-    let half = copula::half_neg_log_det(lh.view()).map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("corr", &reshaped(corr.into_dyn(), &shape));
-    computed.output("normalised", &reshaped(lh.clone().into_dyn(), &shape));
-    let leading = &shape[..shape.len() - 2];
-    computed.output("half_neg_log_det", &reshaped(half.into_dyn(), leading));
-    if let Some(cotangent) = file.cotangent::<T>()? {
-        let g = stacked("cotangent", cotangent)?;
-        let g = copula::correlation_vjp(lh.view(), g.view()).map_err(Fault::refused)?;
-        let g = copula::normalise_vjp(factor.view(), g.view()).map_err(Fault::refused)?;
-        factor_gradients(file, g, &shape, &mut computed)?;
-    }
-    Ok(computed)
-}
-
-/// The factors as one stack, and their shape with the leading axes as they were.
-fn given_factor<T: Real>(file: &CaseFile) -> Result<(Array3<T>, Vec<usize>), Fault> {
+pub(super) fn factor<T: Real>(c: &Case<T>) -> Done {
     let parametrisation = ["general", "free", "amortised"];
-    let factor = match file.choice("parametrisation", &parametrisation)? {
-        "general" => file.floats("factor")?,
-        "free" => {
-            let raw: ArrayD<T> = file.floats("raw")?;
-            let shape = raw.shape().to_vec();
-            let factor =
-                copula::heads::free(stacked("in.raw", raw)?.view()).map_err(Fault::refused)?;
-            reshaped(factor.into_dyn(), &shape)
-        }
-        _ => amortised_factor(file)?.into_dyn(),
+    let given = c.choice("parametrisation", &parametrisation)?;
+    let amortised: Option<(Array3<T>, Array2<T>, Array1<T>)> = match given {
+        "amortised" => Some((c.array("hidden")?, c.array("wc")?, c.array("bc")?)),
+        _ => None,
     };
-    let shape = factor.shape().to_vec();
-    Ok((stacked("in.factor", factor)?, shape))
+    let factor = match &amortised {
+        Some((hidden, wc, bc)) => {
+            let factor = heads::amortised(hidden.view(), wc.view(), bc.view())?;
+            stack("in.hidden", factor.into_dyn())?
+        }
+        None if given == "general" => stack("in.factor", c.floats("factor")?)?,
+        None => heads::free(stack("in.raw", c.floats("raw")?)?.view())?,
+    };
+    let lh = copula::normalise(factor.view())?;
+    c.flat_output("corr", copula::correlation(lh.view())?)?;
+    c.flat_output("normalised", lh.iter().copied())?;
+    c.flat_output("half_neg_log_det", copula::half_neg_log_det(lh.view())?)?;
+    let Some(g) = c.cotangent()? else {
+        return Ok(());
+    };
+    let shape = c.tensor("cotangent")?.shape();
+    let g = copula::correlation_vjp(lh.view(), stack("cotangent", g)?.view())?;
+    let g = copula::normalise_vjp(factor.view(), g.view())?;
+    match &amortised {
+        Some((hidden, wc, bc)) => {
+            let g = reshaped(g, shape).into_dimensionality::<Ix4>()?;
+            let g = heads::amortised_vjp(hidden.view(), wc.view(), bc.view(), g.view())?;
+            c.gradient("hidden", &g.hidden);
+            c.gradient("wc", &g.wc);
+            c.gradient("bc", &g.bc);
+            Ok(())
+        }
+        None if given == "general" => c.flat_gradient("factor", g),
+        None => c.flat_gradient("raw", heads::free_vjp(g.view())?),
+    }
 }
 
-fn amortised_factor<T: Real>(file: &CaseFile) -> Result<Array4<T>, Fault> {
-    let hidden: Array3<T> = file.array("hidden")?;
-    let (wc, bc) = (file.array("wc")?, file.array("bc")?);
-    copula::heads::amortised(hidden.view(), wc.view(), bc.view()).map_err(Fault::refused)
-}
-
-/// From the gradient along the factor to those along the inputs.
-fn factor_gradients<T: Real>(
-    file: &CaseFile,
-    gradient: Array3<T>,
-    shape: &[usize],
-    computed: &mut Computed,
-) -> Result<(), Fault> {
-    match file.word("parametrisation")? {
-        "general" => computed.gradient("factor", &reshaped(gradient.into_dyn(), shape)),
-        "free" => {
-            let raw = copula::heads::free_vjp(gradient.view()).map_err(Fault::refused)?;
-            computed.gradient("raw", &reshaped(raw.into_dyn(), shape));
-        }
-        _ => {
-            let hidden: Array3<T> = file.array("hidden")?;
-            let (wc, bc) = (file.array("wc")?, file.array("bc")?);
-            let gradient = reshaped(gradient.into_dyn(), shape);
-            let gradient = gradient.into_dimensionality().expect("[B, d, M, M]");
-            let (h, w, b) = (hidden.view(), wc.view(), bc.view());
-            let g =
-                copula::heads::amortised_vjp(h, w, b, gradient.view()).map_err(Fault::refused)?;
-            computed.gradient("hidden", &g.hidden);
-            computed.gradient("wc", &g.wc);
-            computed.gradient("bc", &g.bc);
-        }
+/// Joint draws over the heads.
+pub(super) fn posterior<T: Real>(c: &Case<T>) -> Done {
+    let [mu, log_sigma]: [Array3<T>; 2] = c.arrays(["mu", "log_sigma"])?;
+    let eps: Array4<T> = c.array("eps")?;
+    let factor = JointFactor::read(c, mu.dim().2)?;
+    let (log_sigma, lh, eps) = (log_sigma.view(), factor.lh.view(), eps.view());
+    let draw = heads::joint_posterior(mu.view(), log_sigma, lh, eps)?;
+    c.output("z", &draw.z);
+    c.output("x", &draw.x);
+    if let Some(g) = c.cotangent::<Ix4>()? {
+        let g = heads::joint_posterior_vjp(log_sigma, lh, eps, g.view())?;
+        c.gradient("mu", &g.mu);
+        c.gradient("log_sigma", &g.log_sigma);
+        c.gradient("eps", &g.eps);
+        c.gradient("factor", &factor.gradient(g.lh)?);
     }
     Ok(())
 }
 
-/// Joint draws over the heads.
-pub(super) fn posterior<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let (mu, log_sigma): (Array3<T>, Array3<T>) = (file.array("mu")?, file.array("log_sigma")?);
-    let eps: Array4<T> = file.array("eps")?;
-    let factor = JointFactor::<T>::read(file, mu.dim().2)?;
-    let (mu, log_sigma, eps) = (mu.view(), log_sigma.view(), eps.view());
-    let draw =
-        copula::heads::joint_posterior(mu, log_sigma, factor.lh(), eps).map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("z", &draw.z);
-    computed.output("x", &draw.x);
-    if let Some(g) = file.ranked_cotangent::<T, ndarray::Ix4>()? {
-        let g = copula::heads::joint_posterior_vjp(log_sigma, factor.lh(), eps, g.view());
-        let g = g.map_err(Fault::refused)?;
-        computed.gradient("mu", &g.mu);
-        computed.gradient("log_sigma", &g.log_sigma);
-        computed.gradient("eps", &g.eps);
-        computed.gradient("factor", &factor.gradient(g.lh)?);
-    }
-    Ok(computed)
-}
-
 /// `in.factor` of `[M, M]`, `[d, M, M]` or `[B, d, M, M]`, repeated to `[1 or B, d, M, M]` and
 /// normalised.
-pub(super) struct JointFactor<T> {
+struct JointFactor<T> {
     given: Vec<usize>,
     factor: Array3<T>,
     lh: Array4<T>,
 }
 
 impl<T: Real> JointFactor<T> {
-    pub(super) fn read(file: &CaseFile, width: usize) -> Result<Self, Fault> {
-        let factor: ArrayD<T> = file.floats("factor")?;
+    fn read(c: &Case<T>, width: usize) -> Result<Self, Failure> {
+        let factor = c.floats("factor")?;
         let given = factor.shape().to_vec();
-        let fault = || Fault::Shape {
-            tensor: "in.factor".to_owned(),
-            expected: format!("[M, M], [d, M, M] or [B, d, M, M] with d = {width}"),
-            got: given.clone(),
+        let fault = || {
+            let expected = format!("[M, M], [d, M, M] or [B, d, M, M] with d = {width}");
+            Fault::shape("in.factor", expected, &given)
         };
         let (leading, &[rows, columns]) = given.split_last_chunk().ok_or_else(fault)?;
-        let examples = if let [examples, _] = leading {
-            *examples
-        } else {
-            1
+        let examples = match leading {
+            [examples, _] => *examples,
+            _ => 1,
         };
         let full = [examples, width, rows, columns];
         let repeated = factor.broadcast(IxDyn(&full)).ok_or_else(fault)?;
-        let factor = stacked("in.factor", repeated.to_owned())?;
-        let lh = copula::normalise(factor.view()).map_err(Fault::refused)?;
-        let lh = reshaped(lh.into_dyn(), &full);
+        let factor = stack("in.factor", repeated.to_owned())?;
+        let lh = reshaped(copula::normalise(factor.view())?, &full);
         Ok(Self {
+            lh: lh.into_dimensionality()?,
             given,
             factor,
-            lh: lh.into_dimensionality().expect("four axes"),
         })
     }
 
-    pub(super) fn lh(&self) -> ArrayView4<'_, T> {
-        self.lh.view()
-    }
-
     /// Along `in.factor`, from the gradient along the normalised one.
-    pub(super) fn gradient(&self, along_lh: Array4<T>) -> Result<ArrayD<T>, Fault> {
+    fn gradient(&self, along_lh: Array4<T>) -> Result<ArrayD<T>, Failure> {
         let full = along_lh.shape().to_vec();
-        let g = stacked("in.factor", along_lh.into_dyn())?;
-        let g = copula::normalise_vjp(self.factor.view(), g.view()).map_err(Fault::refused)?;
-        Ok(sum_to_shape(reshaped(g.into_dyn(), &full), &self.given))
+        let g = stack("in.factor", along_lh.into_dyn())?;
+        let g = copula::normalise_vjp(self.factor.view(), g.view())?;
+        Ok(sum_to_shape(reshaped(g, &full), &self.given))
     }
 }
 
 /// `[.., M, K]` as `[n, M, K]`.
-fn stacked<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array3<T>, Fault> {
+fn stack<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array3<T>, Failure> {
     let Some((leading, &[rows, columns])) = x.shape().split_last_chunk() else {
-        return Err(Fault::Shape {
-            tensor: name.to_owned(),
-            expected: "[M, M], with or without leading axes".to_owned(),
-            got: x.shape().to_vec(),
-        });
+        let expected = "[M, M], with or without leading axes";
+        return Err(Fault::shape(name, expected, x.shape()).into());
     };
     let n = leading.iter().product();
-    let flat = reshaped(x, &[n, rows, columns]);
-    Ok(flat.into_dimensionality().expect("three axes"))
+    Ok(reshaped(x, &[n, rows, columns]).into_dimensionality()?)
+}
+
+/// The density at uniform scores.
+pub(super) fn density<T: Real>(c: &Case<T>) -> Done {
+    let [u, factor]: [Array2<T>; 2] = c.arrays(["u", "factor"])?;
+    let (u, factor) = (u.view(), factor.view());
+    c.output("log_density", &copula::copula_log_density(u, factor)?);
+    if let Some(g) = c.cotangent::<Ix1>()? {
+        let g = copula::copula_log_density_vjp(u, factor, g.view())?;
+        c.gradient("u", &g.u);
+        c.gradient("factor", &g.factor);
+    }
+    Ok(())
+}
+
+/// The joint density: the copula's and those of its marginals.
+pub(super) fn joint_density<T: Real>(c: &Case<T>) -> Done {
+    c.choice("marginals", &["normal"])?;
+    let [z, factor]: [Array2<T>; 2] = c.arrays(["z", "factor"])?;
+    let [mu, sigma]: [Array1<T>; 2] = c.arrays(["mu", "sigma"])?;
+    let (z, mu, sigma, factor) = (z.view(), mu.view(), sigma.view(), factor.view());
+    let value = heads::normal_joint_log_density(z, mu, sigma, factor)?;
+    c.output("log_density", &value);
+    if let Some(g) = c.cotangent::<Ix1>()? {
+        let g = heads::normal_joint_log_density_vjp(z, mu, sigma, factor, g.view())?;
+        c.gradient("z", &g.z);
+        c.gradient("mu", &g.mu);
+        c.gradient("sigma", &g.sigma);
+        c.gradient("factor", &g.factor);
+    }
+    Ok(())
+}
+
+/// The divergence of independent heads and what is added to it. Returns its cotangent.
+fn independent<T: Real>(
+    c: &Case<T>,
+    joined: impl FnOnce(Array1<T>) -> Result<Array1<T>, Failure>,
+) -> Result<Option<Array1<T>>, Failure> {
+    let [mu, log_sigma]: [Array3<T>; 2] = c.arrays(["mu", "log_sigma"])?;
+    let prior_std = c.real("prior_std")?;
+    let kl = kl_mean_field(mu.view(), log_sigma.view(), prior_std)?;
+    c.output("kl", &joined(kl)?);
+    let cotangent = c.cotangent::<Ix1>()?;
+    if let Some(g) = &cotangent {
+        let g = kl_mean_field_vjp(mu.view(), log_sigma.view(), prior_std, g.view())?;
+        c.gradient("mu", &g.mu);
+        c.gradient("log_sigma", &g.log_sigma);
+    }
+    Ok(cotangent)
+}
+
+/// The divergence of independent heads.
+pub(super) fn mean_field_kl<T: Real>(c: &Case<T>) -> Done {
+    independent(c, Ok).map(drop)
+}
+
+/// The divergence of heads tied by a copula.
+pub(super) fn joint_kl<T: Real>(c: &Case<T>) -> Done {
+    let width = c.array::<Ix3>("mu")?.dim().2;
+    let factor = JointFactor::read(c, width)?;
+    let dependence = heads::dependence_kl(factor.lh.view())?;
+    let cotangent = independent(c, |kl| {
+        let expected = || format!("one factor, or {} of them", kl.len());
+        let fault = || Fault::shape("in.factor", expected(), factor.lh.shape());
+        let dependence = dependence.broadcast(kl.len()).ok_or_else(fault)?;
+        Ok(&kl + &dependence)
+    })?;
+    if let Some(g) = cotangent {
+        let g = match factor.lh.dim().0 {
+            1 => Array1::from_elem(1, g.sum()),
+            _ => g,
+        };
+        let g = heads::dependence_kl_vjp(factor.lh.view(), g.view())?;
+        c.gradient("factor", &factor.gradient(g)?);
+    }
+    Ok(())
+}
+
+/// The objective per example.
+pub(super) fn elbo<T: Real>(c: &Case<T>) -> Done {
+    let [likelihood, kl]: [Array1<T>; 2] = c.arrays(["log_likelihood", "kl"])?;
+    let weight = c.real("beta")? / T::of(c.count("n_train")? as f64);
+    c.output("elbo", &(likelihood - kl.mapv(|kl| weight * kl)));
+    if let Some(g) = c.cotangent::<Ix1>()? {
+        c.gradient("kl", &g.mapv(|g| -weight * g));
+        c.gradient("log_likelihood", &g);
+    }
+    Ok(())
 }

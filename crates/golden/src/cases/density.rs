@@ -1,8 +1,6 @@
-//! `implicit_density` and `inference_network`: where spectral points come from.
+//! `implicit_density` and `inference_network`: the sources of spectral points.
 
-use super::reshaped;
-use crate::case_file::CaseFile;
-use crate::comparison::Computed;
+use crate::case::{Case, Done, reshaped};
 use crate::error::Fault;
 use bochner_numerics::Real;
 use bochner_spectral::{
@@ -18,10 +16,10 @@ struct Layers<T> {
 }
 
 impl<T: Real> Layers<T> {
-    fn read(file: &CaseFile) -> Result<Self, Fault> {
+    fn read(c: &Case<T>) -> Result<Self, Fault> {
         Ok(Self {
-            w: [file.array("w1")?, file.array("w2")?, file.array("w3")?],
-            b: [file.array("b1")?, file.array("b2")?, file.array("b3")?],
+            w: c.arrays(["w1", "w2", "w3"])?,
+            b: c.arrays(["b1", "b2", "b3"])?,
         })
     }
 
@@ -33,44 +31,34 @@ impl<T: Real> Layers<T> {
     }
 }
 
-fn record<T: Real>(layers: &[AffineGradients<T>; 3], computed: &mut Computed) {
-    for (n, layer) in layers.iter().enumerate() {
-        computed.gradient(&format!("w{}", n + 1), &layer.weight);
-        computed.gradient(&format!("b{}", n + 1), &layer.bias);
+fn record<T: Real>(c: &Case<T>, layers: &[AffineGradients<T>; 3]) {
+    for (n, layer) in (1..).zip(layers) {
+        c.gradient(&format!("w{n}"), &layer.weight);
+        c.gradient(&format!("b{n}"), &layer.bias);
     }
 }
 
 /// Points from latent draws, `z [.., d]`.
-pub(super) fn implicit<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let layers = Layers::<T>::read(file)?;
+pub(super) fn implicit<T: Real>(c: &Case<T>) -> Done {
+    let layers = Layers::read(c)?;
     let density = ImplicitDensity {
         layers: layers.affine(),
-        slope: T::of(file.number("slope")?),
+        slope: c.real("slope")?,
     };
-    let z: ArrayD<T> = file.floats("z")?;
-    let shape = z.shape().to_vec();
-    let z = rows("in.z", z)?;
-    let points = density.points(z.view()).map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("w", &reshaped(points.into_dyn(), &shape));
-    if let Some(g) = file.cotangent()? {
-        let g = rows("cotangent", g)?;
-        let g = density.points_vjp(z.view(), g.view());
-        let g = g.map_err(Fault::refused)?;
-        computed.gradient("z", &reshaped(g.z.into_dyn(), &shape));
-        record(&g.layers, &mut computed);
+    let z = rows("in.z", c.floats("z")?)?;
+    c.flat_output("w", density.points(z.view())?)?;
+    if let Some(g) = c.cotangent()? {
+        let g = density.points_vjp(z.view(), rows("cotangent", g)?.view())?;
+        c.flat_gradient("z", g.z)?;
+        record(c, &g.layers);
     }
-    Ok(computed)
+    Ok(())
 }
 
 /// `[.., d]` as `[n, d]`.
 fn rows<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array2<T>, Fault> {
     let Some((&width, leading)) = x.shape().split_last() else {
-        return Err(Fault::Shape {
-            tensor: name.to_owned(),
-            expected: "[.., d]".to_owned(),
-            got: Vec::new(),
-        });
+        return Err(Fault::shape(name, "[.., d]", &[]));
     };
     let n = leading.iter().product();
     let flat = reshaped(x, &[n, width]);
@@ -78,48 +66,43 @@ fn rows<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array2<T>, Fault> {
 }
 
 /// The posterior of the latent variables and draws from it.
-pub(super) fn inference<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let layers = Layers::<T>::read(file)?;
+pub(super) fn inference<T: Real>(c: &Case<T>) -> Done {
+    let layers = Layers::read(c)?;
     let [hidden, mu, log_sigma] = layers.affine();
     let network = InferenceNetwork {
         hidden,
         mu,
         log_sigma,
-        slope: T::of(file.number("slope")?),
-        prior_std: T::of(file.number("prior_std")?),
+        slope: c.real("slope")?,
+        prior_std: c.real("prior_std")?,
     };
-    let (q, k): (Array4<T>, Array4<T>) = (file.array("q")?, file.array("k")?);
-    let (q_mask, k_mask) = (file.mask("q_mask")?, file.mask("k_mask")?);
+    let [q, k, x]: [Array4<T>; 3] = c.arrays(["q", "k", "x"])?;
+    let (q_mask, k_mask) = (c.mask("q_mask")?, c.mask("k_mask")?);
     let features = Features {
         q: q.view(),
         k: k.view(),
         q_kept: Some(q_mask.view()),
         k_kept: Some(k_mask.view()),
     };
-    let x: Array4<T> = file.array("x")?;
-    let inferred = network.infer(&features);
-    let inferred = inferred.map_err(Fault::refused)?;
+    let inferred = network.infer(&features)?;
     let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
-    let z = reparameterise(mu, log_sigma, x.view()).map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("z", &z);
-    computed.output("h", &inferred.h);
-    computed.output("hidden", &inferred.hidden);
-    computed.output("mu", &inferred.mu);
-    computed.output("log_sigma", &inferred.log_sigma);
-    if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
-        let draw = reparameterise_vjp(mu, log_sigma, x.view(), g.view()).map_err(Fault::refused)?;
-        computed.gradient("x", &draw.x);
+    c.output("z", &reparameterise(mu, log_sigma, x.view())?);
+    c.output("h", &inferred.h);
+    c.output("hidden", &inferred.hidden);
+    c.output("mu", &mu);
+    c.output("log_sigma", &log_sigma);
+    if let Some(g) = c.cotangent::<Ix4>()? {
+        let draw = reparameterise_vjp(mu, log_sigma, x.view(), g.view())?;
+        c.gradient("x", &draw.x);
         let cotangents = InferredCotangents {
             hidden: None,
             mu: draw.mu.view(),
             log_sigma: draw.log_sigma.view(),
         };
-        let g = network.infer_vjp(&features, &inferred, &cotangents);
-        let g = g.map_err(Fault::refused)?;
-        computed.gradient("q", &g.q);
-        computed.gradient("k", &g.k);
-        record(&[g.hidden, g.mu, g.log_sigma], &mut computed);
+        let g = network.infer_vjp(&features, &inferred, &cotangents)?;
+        c.gradient("q", &g.q);
+        c.gradient("k", &g.k);
+        record(c, &[g.hidden, g.mu, g.log_sigma]);
     }
-    Ok(computed)
+    Ok(())
 }

@@ -1,33 +1,35 @@
-//! `head_diversity`, `similarity_magnitude_trace`: read-outs of attention.
+//! `head_diversity`, `similarity_magnitude_trace`, `inter_modality_flow`, `depth_threshold` and `separation_rank`:
+//! read-outs of attention.
 
 use super::attention::{GivenPoints, magnitude, mask};
-use crate::case_file::CaseFile;
-use crate::comparison::Computed;
-use crate::error::Fault;
-use bochner_interpret::{Similarity, head_diversity, similarity_magnitude_trace};
+use crate::case::{Case, Done};
+use crate::error::{Failure, Fault};
+use bochner_interpret::{
+    DepthFit, Error, Modality, ModularNetwork, Readout, Similarity, depth_threshold,
+    head_diversity, inter_modality_flow, similarity_magnitude_trace,
+};
 use bochner_numerics::Real;
-use ndarray::Array4;
+use ndarray::{Array1, Array3, Array4};
 
 /// The divergence between the heads of each example.
-pub(super) fn diversity<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let weights: Array4<T> = file.array("weights")?;
-    let divergence = head_diversity(weights.view(), file.mask("q_mask")?.view());
-    let mut computed = Computed::default();
-    computed.output("divergence", &divergence.map_err(Fault::refused)?);
-    Ok(computed)
+pub(super) fn diversity<T: Real>(c: &Case<T>) -> Done {
+    let weights: Array4<T> = c.array("weights")?;
+    let divergence = head_diversity(weights.view(), c.mask("q_mask")?.view())?;
+    c.output("divergence", &divergence);
+    Ok(())
 }
 
 /// The similarity and the magnitude of each head.
-pub(super) fn trace<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let (q, k): (Array4<T>, Array4<T>) = (file.array("q")?, file.array("k")?);
-    let mut mask = mask(file)?;
-    if file.word("mask")?.starts_with("lengths") {
-        mask = mask.with_query_lengths(file.lengths("q_lengths")?);
+pub(super) fn trace<T: Real>(c: &Case<T>) -> Done {
+    let [q, k]: [Array4<T>; 2] = c.arrays(["q", "k"])?;
+    let mut mask = mask(c)?;
+    if c.word("mask")?.starts_with("lengths") {
+        mask = mask.with_query_lengths(c.lengths("q_lengths")?);
     }
     // All others of these cases have a squared kernel.
-    let points = match file.word("variant")? {
+    let points = match c.word("variant")? {
         "softmax" => None,
-        _ => Some((GivenPoints::read(file)?, file.number("floor")?)),
+        _ => Some((GivenPoints::read(c)?, c.number("floor")?)),
     };
     let similarity = match &points {
         None => Similarity::Rbf,
@@ -36,12 +38,73 @@ pub(super) fn trace<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
             floor: *floor,
         },
     };
-    let by = (&similarity, magnitude(file)?);
-    let seen = similarity_magnitude_trace(q.view(), k.view(), by, &mask);
-    let seen = seen.map_err(Fault::refused)?;
-    let mut computed = Computed::default();
-    computed.output("log10_similarity", &seen.log10_similarity);
-    computed.output("log10_magnitude", &seen.log10_magnitude);
-    computed.output("log10_key_magnitude", &seen.log10_key_magnitude);
-    Ok(computed)
+    let by = (&similarity, magnitude(c)?);
+    let seen = similarity_magnitude_trace(q.view(), k.view(), by, &mask)?;
+    c.output("log10_similarity", &seen.log10_similarity);
+    c.output("log10_magnitude", &seen.log10_magnitude);
+    c.output("log10_key_magnitude", &seen.log10_key_magnitude);
+    Ok(())
+}
+
+/// The share of attention that crosses between vision and text.
+pub(super) fn flow<T: Real>(c: &Case<T>) -> Done {
+    let [a, v]: [Array4<T>; 2] = c.arrays(["a", "v"])?;
+    let kinds: Array1<i64> = c.integers("kind")?;
+    let modality = |&kind: &i64| match kind {
+        0 => Ok(Modality::Vision),
+        1 => Ok(Modality::Text),
+        2 => Ok(Modality::Padding),
+        other => Err(Fault::Element {
+            tensor: "in.kind".to_owned(),
+            expected: "only 0 (vision), 1 (text) and 2 (padding)",
+            got: other.to_string(),
+        }),
+    };
+    let kinds: Vec<Modality> = kinds.iter().map(modality).collect::<Result<_, _>>()?;
+    let flow = inter_modality_flow(a.view(), Some(v.view()), &kinds)?;
+    c.output("attention", &flow.attention);
+    c.output("residual", &flow.residual);
+    c.output("rollout", &flow.rollout);
+    if let Some(norm_weighted) = &flow.norm_weighted {
+        c.output("norm_weighted", norm_weighted);
+    }
+    c.output_number("uniform", flow.uniform);
+    Ok(())
+}
+
+/// The threshold of depth, the published fit and its inverses; computed in double precision from inputs of either.
+pub(super) fn threshold<T: Real>(c: &Case<T>) -> Done {
+    let fit = DepthFit::default();
+    let of = |output: &str, input: &str, f: &dyn Fn(f64) -> Result<f64, Error>| {
+        let input: Array1<T> = c.array(input)?;
+        let values = input.iter().map(|x| f(x.as_f64()));
+        c.output(output, &values.collect::<Result<Array1<f64>, _>>()?);
+        Ok::<(), Failure>(())
+    };
+    of("threshold", "width", &depth_threshold)?;
+    of("depth_at_width", "width", &|x| fit.depth_at(x))?;
+    of("width_at_depth", "depth", &|x| fit.width_at(x))?;
+    of("parameters_at_depth", "depth", &|x| fit.parameters_at(x))?;
+    of("depth_of_parameters", "parameters", &|x| fit.depth_of(x))?;
+    of("width_of_parameters", "parameters", &|x| fit.width_of(x))
+}
+
+/// The exact rank of a network's values, and the values where the file holds them.
+pub(super) fn separation<T: Real>(c: &Case<T>) -> Done {
+    let four = |name| c.integers(name);
+    let [q, k, v, o]: [Array4<i64>; 4] = [four("wq")?, four("wk")?, four("wv")?, four("wo")?];
+    let [a, b]: [Array3<i64>; 2] = [c.integers("xa")?, c.integers("xb")?];
+    let read = Readout {
+        token: c.count("token")?,
+        component: c.count("component")?,
+    };
+    let prime = c.count("prime")? as u64;
+    let network = ModularNetwork::new(prime, [q.view(), k.view(), v.view()], o.view())?;
+    let seen = network.separation_rank(a.view(), b.view(), read)?;
+    c.output_number("rank", seen.rank as f64);
+    if c.asks_for("grid") {
+        let grid = network.grid(a.view(), b.view(), read)?;
+        c.output("grid", &grid.mapv(|x| x as f64));
+    }
+    Ok(())
 }

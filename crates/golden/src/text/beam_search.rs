@@ -1,11 +1,11 @@
 //! `beam_search`: hypotheses for every width, length penalty and rule of stopping.
 
-use super::corpora::Corpora;
-use super::findings::{Findings, SCORE};
-use super::parse;
-use crate::error::Fault;
+use super::findings::SCORE;
+use super::{File, parse};
+use crate::error::{Failure, Fault};
 use bochner_text::{BeamConfig, Error, Found, Hypothesis, Stop, Tokens, beam_search};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Deserialize)]
@@ -28,54 +28,63 @@ struct Row {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Expected {
-    results: Vec<Searched>,
+    results: Vec<Asked>,
     /// The best of all hypotheses, for each exponent as it is written.
-    exhaustive: BTreeMap<String, Ended>,
+    exhaustive: BTreeMap<String, Best>,
 }
 
+/// The settings of a search, which stand among its results.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Searched {
+struct Asked {
     beam: usize,
     alpha: f64,
-    stop: Stop,
-    steps: usize,
-    hypotheses: Vec<Ended>,
+    stop: Value,
     /// A statement about another rule than ours, for those who have that one.
-    #[serde(rename = "same_best_if_beam_shrinks")]
-    _same_best_if_beam_shrinks: bool,
-    is_optimal: bool,
+    same_best_if_beam_shrinks: bool,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ended {
+struct Best {
     tokens: Vec<usize>,
-    log_prob: f64,
     score: f64,
 }
 
-pub(super) fn check(bytes: &[u8], _: &Corpora) -> Result<Findings, Fault> {
-    let case: Case = parse(bytes)?;
+pub(super) fn search(file: &File) -> Result<Value, Failure> {
+    let case: Case = file.parse()?;
     let model = case.model()?;
-    let mut findings = Findings::default();
-    for searched in &case.expected.results {
-        case.searched(&model, searched, &mut findings)?;
+    let mut results = Vec::new();
+    for asked in &case.expected.results {
+        let (beam, alpha, stop) = (asked.beam, asked.alpha, parse(asked.stop.clone())?);
+        let found = case.search(&model, beam, alpha, stop)?;
+        let mut exhaustive = case.expected.exhaustive.iter();
+        let best = exhaustive.find(|(key, _)| number(key).is_ok_and(|key| key == alpha));
+        let best = best.ok_or_else(|| Fault::NotComputed {
+            tensor: format!("exhaustive of {alpha}"),
+        })?;
+        let mut scores = found.hypotheses.iter().map(|found| found.score);
+        results.push(json!({
+            "beam": beam,
+            "alpha": alpha,
+            "stop": asked.stop,
+            "steps": found.steps,
+            "hypotheses": found.hypotheses.iter().map(ended).collect::<Vec<_>>(),
+            "is_optimal": scores.any(|score| (score - best.1.score).abs() <= SCORE),
+            "same_best_if_beam_shrinks": asked.same_best_if_beam_shrinks,
+        }));
     }
+    let mut exhaustive = BTreeMap::new();
     for (alpha, best) in &case.expected.exhaustive {
-        let alpha = number(alpha)?;
-        let found = case.search(&model, case.everything(), alpha, Stop::Count)?;
-        let name = format!("exhaustive.{alpha}");
+        let found = case.search(&model, case.everything(), number(alpha)?, Stop::Count)?;
         // Several sequences can be the best one, and those who enumerate find another first.
-        let first = found.hypotheses.first().ok_or_else(|| none(&name))?;
+        let first = found.hypotheses.first();
         let mut equal = found.hypotheses.iter();
-        let equal = equal.find(|found| found.score == first.score && found.tokens == best.tokens);
-        let found = equal.unwrap_or(first);
-        ended(&mut findings, &name, found, best)?;
+        let equal = equal.find(|one| {
+            one.tokens == best.tokens && first.is_some_and(|first| first.score == one.score)
+        });
+        exhaustive.insert(alpha, equal.or(first).map(ended));
     }
-    Ok(findings)
+    Ok(json!({ "expected": { "results": results, "exhaustive": exhaustive } }))
 }
 
 fn number(text: &str) -> Result<f64, Fault> {
@@ -86,10 +95,8 @@ fn number(text: &str) -> Result<f64, Fault> {
     })
 }
 
-fn none(name: &str) -> Fault {
-    Fault::NotComputed {
-        tensor: name.to_owned(),
-    }
+fn ended(found: &Hypothesis) -> Value {
+    json!({ "tokens": found.tokens, "log_prob": found.log_prob, "score": found.score })
 }
 
 type Model = HashMap<[usize; 2], Vec<f32>>;
@@ -98,17 +105,13 @@ impl Case {
     fn model(&self) -> Result<Model, Fault> {
         let rows = self.log_probs.iter().map(|row| {
             let next = row.next.iter();
-            let next: Vec<f32> = next
-                .map(|p| p.map_or(f32::NEG_INFINITY, |p| p as f32))
-                .collect();
+            let next = next.map(|p| p.map_or(f32::NEG_INFINITY, |p| p as f32));
+            let next: Vec<f32> = next.collect();
             if next.len() == self.vocabulary {
                 return Ok((row.context, next));
             }
-            Err(Fault::Shape {
-                tensor: format!("log_probs {:?}", row.context),
-                expected: format!("[{}]", self.vocabulary),
-                got: vec![next.len()],
-            })
+            let (name, expected) = (format!("log_probs {:?}", row.context), self.vocabulary);
+            Err(Fault::shape(&name, format!("[{expected}]"), &[next.len()]))
         });
         rows.collect()
     }
@@ -119,7 +122,7 @@ impl Case {
         self.vocabulary.saturating_pow(places).min(100_000)
     }
 
-    fn search(&self, model: &Model, beam: usize, alpha: f64, stop: Stop) -> Result<Found, Fault> {
+    fn search(&self, model: &Model, beam: usize, alpha: f64, stop: Stop) -> Result<Found, Error> {
         let tokens = Tokens {
             vocabulary: self.vocabulary,
             start: self.start,
@@ -132,7 +135,7 @@ impl Case {
             stop,
             ..BeamConfig::default()
         };
-        let found = beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
+        beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
             let rows = log_probs.chunks_mut(self.vocabulary);
             for (hypothesis, row) in live.iter().zip(rows) {
                 let context = match hypothesis.tokens[..] {
@@ -142,59 +145,7 @@ impl Case {
                 // No case goes where it has no row.
                 row.copy_from_slice(&model[&context]);
             }
-            Ok::<(), Error>(())
-        });
-        found.map_err(Fault::refused)
+            Ok(())
+        })
     }
-
-    fn searched(
-        &self,
-        model: &Model,
-        searched: &Searched,
-        findings: &mut Findings,
-    ) -> Result<(), Fault> {
-        let Searched {
-            beam, alpha, stop, ..
-        } = *searched;
-        let name = format!("beam {beam}, alpha {alpha}, stop {stop:?}");
-        let found = self.search(model, beam, alpha, stop)?;
-        findings.equal(&format!("{name}: steps"), &found.steps, &searched.steps)?;
-        let numbers = [found.hypotheses.len(), searched.hypotheses.len()];
-        findings.equal(&format!("{name}: hypotheses"), &numbers[0], &numbers[1])?;
-        let pairs = found.hypotheses.iter().zip(&searched.hypotheses);
-        for (rank, (found, expected)) in pairs.enumerate() {
-            ended(findings, &format!("{name}, rank {rank}"), found, expected)?;
-        }
-        let mut exhaustive = self.expected.exhaustive.iter();
-        let best = exhaustive.find(|(key, _)| number(key) == Ok(alpha));
-        let best = best.ok_or_else(|| none("exhaustive"))?.1.score;
-        let mut found = found.hypotheses.iter();
-        let is_optimal = found.any(|found| (found.score - best).abs() <= SCORE);
-        findings.equal(
-            &format!("{name}: is_optimal"),
-            &is_optimal,
-            &searched.is_optimal,
-        )
-    }
-}
-
-fn ended(
-    findings: &mut Findings,
-    name: &str,
-    found: &Hypothesis,
-    expected: &Ended,
-) -> Result<(), Fault> {
-    findings.equal(&format!("{name}: tokens"), &found.tokens, &expected.tokens)?;
-    findings.equal(
-        &format!("{name}: log_prob"),
-        &found.log_prob,
-        &expected.log_prob,
-    )?;
-    findings.near(
-        &format!("{name}: score"),
-        found.score,
-        expected.score,
-        SCORE,
-    );
-    Ok(())
 }

@@ -1,15 +1,14 @@
-//! `bleu` and `tokenize_13a`.
+//! `bleu`, `tokenize_13a` and `clean_str`: scores, tokens and cleaned sentences.
 
-use super::corpora::Corpora;
-use super::findings::{Findings, SCORE};
-use super::parse;
-use crate::error::Fault;
+use super::File;
+use crate::error::{Failure, Fault};
 use bochner_text::bleu::lowercase;
 use bochner_text::{
-    BleuConfig, BleuScore, BleuStatistics, Case as LetterCase, Orders, Smoothing, Tokenisation,
+    BleuConfig, BleuStatistics, Case as LetterCase, Orders, Smoothing, Tokenisation, clean_str,
     corpus_bleu, line_statistics, sentence_bleu, tokenize_13a,
 };
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +16,7 @@ struct Case {
     settings: Settings,
     hypotheses: Vec<String>,
     references: Vec<Vec<String>>,
-    expected: Expected,
+    expected: Value,
 }
 
 /// The settings by sacrebleu's names.
@@ -32,24 +31,8 @@ struct Settings {
     max_ngram_order: usize,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Expected {
-    score: f64,
-    precisions: Vec<f64>,
-    bp: f64,
-    sys_len: u64,
-    ref_len: u64,
-    counts: Vec<u64>,
-    totals: Vec<u64>,
-    signature: String,
-    sentence_scores: Option<Vec<f64>>,
-    sentence_signature: Option<String>,
-    sentence_statistics: Option<Vec<Vec<u64>>>,
-}
-
 impl Settings {
-    fn config(&self) -> Result<BleuConfig, Fault> {
+    fn config(self) -> Result<BleuConfig, Fault> {
         let smoothing = match (&*self.smooth_method, self.smooth_value) {
             ("exp", None) => Smoothing::Exp,
             ("none", None) => Smoothing::None,
@@ -83,66 +66,37 @@ impl Settings {
     }
 }
 
-pub(super) fn check(bytes: &[u8], _: &Corpora) -> Result<Findings, Fault> {
-    let case: Case = parse(bytes)?;
+pub(super) fn bleu(file: &File) -> Result<Value, Failure> {
+    let case: Case = file.parse()?;
+    let (hypotheses, references) = (&case.hypotheses, &case.references);
     let config = case.settings.config()?;
-    let bleu = corpus_bleu(&case.hypotheses, &case.references, &config);
-    let mut findings = Findings::default();
-    corpus(
-        &mut findings,
-        &bleu.map_err(Fault::refused)?,
-        &case.expected,
-    )?;
-    let signature = config.signature(case.references.len());
-    findings.equal("signature", &signature, &case.expected.signature)?;
-    sentences(&mut findings, &case, config)?;
-    Ok(findings)
-}
-
-fn corpus(findings: &mut Findings, got: &BleuScore, expected: &Expected) -> Result<(), Fault> {
-    let BleuStatistics {
-        hypothesis_length,
-        reference_length,
-        matches,
-        totals,
-    } = &got.statistics;
-    findings.equal("sys_len", hypothesis_length, &expected.sys_len)?;
-    findings.equal("ref_len", reference_length, &expected.ref_len)?;
-    findings.equal_lists("counts", matches, &expected.counts)?;
-    findings.equal_lists("totals", totals, &expected.totals)?;
-    findings.near("score", got.score, expected.score, SCORE);
-    findings.near("bp", got.brevity_penalty, expected.bp, SCORE);
-    findings.near_lists("precisions", &got.precisions, &expected.precisions, SCORE)
-}
-
-/// Each line alone, always with the orders that it is long enough for.
-fn sentences(findings: &mut Findings, case: &Case, config: BleuConfig) -> Result<(), Fault> {
+    let found = corpus_bleu(hypotheses, references, &config)?;
+    let mut values = json!({
+        "score": found.score,
+        "precisions": found.precisions,
+        "bp": found.brevity_penalty,
+        "sys_len": found.statistics.hypothesis_length,
+        "ref_len": found.statistics.reference_length,
+        "counts": found.statistics.matches,
+        "totals": found.statistics.totals,
+        "signature": config.signature(references.len()),
+    });
+    // Each line alone, always with the orders that it is long enough for.
     let config = BleuConfig {
         orders: Orders::Effective,
         ..config
     };
-    let of_line = |at: usize| case.references.iter().map(move |stream| &stream[at]);
-    if let Some(expected) = &case.expected.sentence_scores {
-        let lines = case.hypotheses.iter().enumerate();
-        let scores = lines.map(|(at, hypothesis)| {
-            let references: Vec<_> = of_line(at).collect();
-            let bleu = sentence_bleu(hypothesis, &references, &config);
-            Ok(bleu.map_err(Fault::refused)?.score)
+    if case.expected.get("sentence_scores").is_some() {
+        let lines = hypotheses.iter().enumerate().map(|(at, hypothesis)| {
+            let references: Vec<_> = references.iter().map(|stream| &stream[at]).collect();
+            Ok(sentence_bleu(hypothesis, &references, &config)?.score)
         });
-        let scores: Vec<f64> = scores.collect::<Result<_, Fault>>()?;
-        findings.near_lists("sentence_scores", &scores, expected, SCORE)?;
+        values["sentence_scores"] = json!(lines.collect::<Result<Vec<f64>, Failure>>()?);
+        values["sentence_signature"] = json!(config.signature(references.len()));
+        let lines = line_statistics(hypotheses, references, &config)?;
+        values["sentence_statistics"] = json!(lines.iter().map(row).collect::<Vec<_>>());
     }
-    if let Some(expected) = &case.expected.sentence_signature {
-        let signature = config.signature(case.references.len());
-        findings.equal("sentence_signature", &signature, expected)?;
-    }
-    if let Some(expected) = &case.expected.sentence_statistics {
-        let lines = line_statistics(&case.hypotheses, &case.references, &config);
-        let lines = lines.map_err(Fault::refused)?;
-        let rows: Vec<Vec<u64>> = lines.iter().map(row).collect();
-        findings.equal_lists("sentence_statistics", &rows, expected)?;
-    }
-    Ok(())
+    Ok(json!({ "expected": values }))
 }
 
 /// The statistics of a line as sacrebleu lists them: lengths, matches, totals.
@@ -151,28 +105,53 @@ fn row(line: &BleuStatistics) -> Vec<u64> {
     [&lengths[..], &line.matches, &line.totals].concat()
 }
 
+/// Lines of text, or of bytes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TokensCase {
-    lines: Vec<String>,
-    expected: ExpectedTokens,
+struct Lines<L> {
+    lines: Vec<L>,
+    #[serde(rename = "expected")]
+    _expected: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExpectedTokens {
-    tokens: Vec<Vec<String>>,
-    lowercase_tokens: Vec<Vec<String>>,
-}
-
-pub(super) fn check_tokens(bytes: &[u8], _: &Corpora) -> Result<Findings, Fault> {
-    let case: TokensCase = parse(bytes)?;
+pub(super) fn tokens(file: &File) -> Result<Value, Failure> {
+    let case: Lines<String> = file.parse()?;
     let lines = || case.lines.iter();
     let tokens: Vec<_> = lines().map(|line| tokenize_13a(line)).collect();
     let lower: Vec<_> = lines().map(|line| tokenize_13a(&lowercase(line))).collect();
-    let mut findings = Findings::default();
-    findings.equal_lists("tokens", &tokens, &case.expected.tokens)?;
-    let expected = &case.expected.lowercase_tokens;
-    findings.equal_lists("lowercase_tokens", &lower, expected)?;
-    Ok(findings)
+    Ok(json!({ "expected": { "tokens": tokens, "lowercase_tokens": lower } }))
+}
+
+/// A line of a corpus: where it is from is for readers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "the bytes are in the case")]
+struct Line {
+    file: Option<String>,
+    line: usize,
+    label: Option<usize>,
+    hex: String,
+}
+
+pub(super) fn clean(file: &File) -> Result<Value, Failure> {
+    let case: Lines<Line> = file.parse()?;
+    let texts = case.lines.iter().map(|line| from_hex(&line.hex));
+    let tokens = texts.map(|text| Ok(clean_str(text?)));
+    let tokens = tokens.collect::<Result<Vec<_>, Fault>>()?;
+    Ok(json!({ "expected": { "tokens": tokens } }))
+}
+
+fn from_hex(digits: &str) -> Result<Vec<u8>, Fault> {
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair)
+            .ok()
+            .filter(|pair| pair.len() == 2);
+        u8::from_str_radix(pair?, 16).ok()
+    };
+    let bytes = digits.as_bytes().chunks(2).map(byte).collect::<Option<_>>();
+    bytes.ok_or_else(|| Fault::Entry {
+        key: "hex".to_owned(),
+        expected: "pairs of hexadecimal digits".to_owned(),
+        got: digits.to_owned(),
+    })
 }

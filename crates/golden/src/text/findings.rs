@@ -1,14 +1,23 @@
-//! Our results against the expected values of a case.
+//! Our values against those of a file.
 
 use crate::error::Fault;
 use crate::report::{Verdict, Worst};
-use std::fmt::Debug;
+use serde_json::{Map, Value};
 
 /// The largest difference of scores, precisions and means, all of the order of 100 at most.
 pub(super) const SCORE: f64 = 1e-9;
 
-/// What was compared so far: the number farthest from its expected value, and nothing that differs where
-/// it must be equal.
+/// The largest difference of the numbers by this name.
+fn bound(name: &str) -> f64 {
+    match name {
+        "log_prob" => 0.0,
+        // sacrebleu divides in single precision.
+        name if name.starts_with("sacrebleu_") => 1e-4,
+        _ => SCORE,
+    }
+}
+
+/// The comparisons so far: the number farthest from its expected value, and no other value that differs.
 #[derive(Default)]
 pub(super) struct Findings {
     compared: usize,
@@ -16,71 +25,82 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Compares values that must be equal.
-    pub(super) fn equal<A: Debug + PartialEq<B>, B: Debug>(
-        &mut self,
-        name: &str,
-        got: &A,
-        expected: &B,
-    ) -> Result<(), Fault> {
+    /// Compares everything in the file's `expected`, and what else is computed with the file's value of that name.
+    pub(super) fn compare(&mut self, ours: &Value, file: &Value) -> Result<(), Fault> {
+        self.values("", &ours["expected"], &file["expected"])?;
+        let empty = Map::new();
+        for (name, ours) in ours.as_object().unwrap_or(&empty) {
+            if name != "expected" {
+                self.computed(name, ours, &file[name])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares those fields of an object that are computed.
+    fn computed(&mut self, path: &str, ours: &Value, file: &Value) -> Result<(), Fault> {
+        let Value::Object(fields) = ours else {
+            return self.values(path, ours, file);
+        };
+        let mut fields = fields.iter();
+        fields.try_for_each(|(name, ours)| self.values(&joined(path, name), ours, &file[name]))
+    }
+
+    /// Compares all of an expected value.
+    fn values(&mut self, path: &str, ours: &Value, expected: &Value) -> Result<(), Fault> {
+        match (ours, expected) {
+            (Value::Object(ours), Value::Object(expected)) => {
+                for (name, expected) in expected {
+                    let path = joined(path, name);
+                    let Some(ours) = ours.get(name) else {
+                        return Err(Fault::NotComputed { tensor: path });
+                    };
+                    self.values(&path, ours, expected)?;
+                }
+                Ok(())
+            }
+            (Value::Array(ours), Value::Array(expected)) => {
+                for (at, (ours, expected)) in ours.iter().zip(expected).enumerate() {
+                    self.values(&format!("{path}[{at}]"), ours, expected)?;
+                }
+                let of = |list: &[Value]| Value::from(list.len());
+                self.equal(&format!("length of {path}"), &of(ours), &of(expected))
+            }
+            (Value::Number(a), Value::Number(b)) if !(a.is_u64() && b.is_u64()) => {
+                let name = path.rsplit('.').next().unwrap_or(path);
+                let name = name.split('[').next().unwrap_or(name);
+                let numbers = a.as_f64().zip(b.as_f64());
+                let error = numbers.map_or(f64::NAN, |(a, b)| (a - b).abs());
+                self.near(path, error, bound(name));
+                Ok(())
+            }
+            _ => self.equal(path, ours, expected),
+        }
+    }
+
+    fn equal(&mut self, path: &str, ours: &Value, expected: &Value) -> Result<(), Fault> {
         self.compared += 1;
-        if got == expected {
+        if ours == expected {
             return Ok(());
         }
         Err(Fault::Differs {
-            name: name.to_owned(),
+            name: path.to_owned(),
             expected: shortened(expected),
-            got: shortened(got),
+            got: shortened(ours),
         })
     }
 
-    /// Compares lists whose entries must be equal, and names the first that is not.
-    pub(super) fn equal_lists<A: Debug + PartialEq<B>, B: Debug>(
-        &mut self,
-        name: &str,
-        got: &[A],
-        expected: &[B],
-    ) -> Result<(), Fault> {
-        for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-            self.equal(&format!("{name}[{at}]"), got, expected)?;
-        }
-        self.equal(
-            &format!("the length of {name}"),
-            &got.len(),
-            &expected.len(),
-        )
-    }
-
-    /// Compares numbers that may differ by `bound`.
-    pub(super) fn near(&mut self, name: &str, got: f64, expected: f64, bound: f64) {
+    fn near(&mut self, path: &str, error: f64, bound: f64) {
         self.compared += 1;
         let found = Worst {
-            tensor: name.to_owned(),
-            error: (got - expected).abs(),
+            tensor: path.to_owned(),
+            error,
             bound,
         };
         let is_worse = |worst: &Worst| found.ratio() > worst.ratio();
         if self.worst.as_ref().is_none_or(is_worse) {
             self.worst = Some(found);
         }
-    }
-
-    /// Compares lists of numbers that may differ by `bound`.
-    pub(super) fn near_lists(
-        &mut self,
-        name: &str,
-        got: &[f64],
-        expected: &[f64],
-        bound: f64,
-    ) -> Result<(), Fault> {
-        for (at, (&got, &expected)) in got.iter().zip(expected).enumerate() {
-            self.near(&format!("{name}[{at}]"), got, expected, bound);
-        }
-        self.equal(
-            &format!("the length of {name}"),
-            &got.len(),
-            &expected.len(),
-        )
     }
 
     pub(super) fn verdict(self) -> Result<Verdict, Fault> {
@@ -102,9 +122,16 @@ impl Findings {
     }
 }
 
-fn shortened(value: &impl Debug) -> String {
+fn joined(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        _ => format!("{path}.{name}"),
+    }
+}
+
+fn shortened(value: &Value) -> String {
     const LONGEST: usize = 200;
-    let mut text = format!("{value:?}");
+    let mut text = value.to_string();
     if let Some((at, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(at);
         text.push('…');

@@ -1,24 +1,21 @@
 //! Cases of text: one JSON object in each file.
 //!
-//! A case is read into a struct that knows every field of its kind and refuses others, so that no
-//! expected value is overlooked.
+//! A function of each kind reads the inputs, into a struct that knows every field and refuses others, and returns a
+//! tree of values like the file's. [`Findings::compare`] goes through the whole of the file's `expected`, so that no
+//! value is overlooked, and through whatever else the function returns.
 
 mod beam_search;
 mod bleu;
 mod bootstrap;
-mod clean_str;
-mod corpora;
 mod findings;
 mod parameter_counts;
 mod subword;
 mod vocabulary;
 
-use crate::error::{Error, Fault};
+use crate::error::{Error, Failure, Fault};
 use crate::report::{Row, Verdict};
 use bochner_datasets::DataStore;
-use corpora::Corpora;
 use findings::Findings;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs;
@@ -28,27 +25,37 @@ use std::path::Path;
 /// The word that stands in the place of a precision.
 const DTYPE: &str = "text";
 
-type Check = fn(&[u8], &Corpora) -> Result<Findings, Fault>;
+/// Computes the values of a case, under the names that they have in its file.
+type Compute = fn(&File) -> Result<Value, Failure>;
+
+/// A file that is to be checked.
+struct File<'a> {
+    name: &'a str,
+    /// Everything but its head and its remarks.
+    fields: Value,
+    /// The corpora that some cases are about.
+    store: &'a DataStore,
+}
+
+impl File<'_> {
+    /// The case; each field must be one that `T` knows.
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        parse(self.fields.clone())
+    }
+}
 
 /// One line for each kind of case.
-const TABLE: [(&str, Check); 9] = [
-    ("beam_search", beam_search::check),
-    ("bleu", bleu::check),
-    ("bootstrap", bootstrap::check),
-    ("bpe", subword::check),
-    ("bpe_large", subword::check_large),
-    ("clean_str", clean_str::check),
-    ("parameter_counts", parameter_counts::check),
-    ("tokenize_13a", bleu::check_tokens),
-    ("vocabulary", vocabulary::check),
+const TABLE: [(&str, Compute); 9] = [
+    ("beam_search", beam_search::search),
+    ("bleu", bleu::bleu),
+    ("bootstrap", bootstrap::bootstrap),
+    ("bpe", subword::bpe),
+    ("bpe_large", subword::bpe_large),
+    ("clean_str", bleu::clean),
+    ("parameter_counts", parameter_counts::counts),
+    ("tokenize_13a", bleu::tokens),
+    ("vocabulary", vocabulary::vocabulary),
 ];
-
-/// What every case begins with.
-#[derive(Deserialize)]
-struct Head {
-    case: String,
-    name: String,
-}
 
 /// The row of one file.
 pub(crate) fn check_file(path: &Path, name: String, store: &DataStore) -> Row {
@@ -79,38 +86,59 @@ fn verdict(
     let bytes = fs::read(path).map_err(|error| Fault::Unreadable {
         reason: error.to_string(),
     })?;
-    let head: Head = read(&bytes)?;
-    *case = head.case;
-    let Some((_, check)) = TABLE.iter().find(|(kind, _)| kind == case) else {
+    let mut fields: Map<String, Value> = serde_json::from_slice(&bytes).map_err(not_json)?;
+    let mut word = |key: &str| {
+        let word = fields.remove(key).unwrap_or_default();
+        word.as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| Fault::NotJson {
+                reason: format!("it has no word `{key}`"),
+            })
+    };
+    let name = word("name")?;
+    *case = word("case")?;
+    let Some((_, compute)) = TABLE.iter().find(|(kind, _)| kind == case) else {
         return Ok(Verdict::NotServed);
     };
-    if head.name != stem {
+    if name != stem {
         return Err(Fault::Entry {
             key: "name".to_owned(),
             expected: format!("`{stem}`"),
-            got: head.name,
+            got: name,
         });
     }
-    let run = || check(&bytes, &Corpora { store });
-    let findings = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked))?;
+    for remark in ["text_of", "note"] {
+        fields.remove(remark);
+    }
+    let file = File {
+        name: stem,
+        fields: fields.into(),
+        store,
+    };
+    let run = || compute(&file).map_err(|failure| failure.0);
+    let ours = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked))?;
+    let mut findings = Findings::default();
+    findings.compare(&ours, &file.fields)?;
     findings.verdict()
 }
 
-/// What a case holds besides its head and its remarks; each field must be one that `T` knows.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    let mut fields: Map<String, Value> = read(bytes)?;
-    for head in ["case", "name", "text_of", "note"] {
-        fields.remove(head);
-    }
-    serde_json::from_value(fields.into()).map_err(not_json)
-}
-
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(bytes).map_err(not_json)
+/// A part of a case.
+fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
+    serde_json::from_value(value).map_err(not_json)
 }
 
 fn not_json(error: serde_json::Error) -> Fault {
     Fault::NotJson {
         reason: error.to_string(),
+    }
+}
+
+/// The fault of an error about a corpus.
+fn corpus_fault(error: bochner_datasets::Error) -> Fault {
+    match error {
+        bochner_datasets::Error::Unavailable { file, .. } => Fault::NoCorpus {
+            message: format!("`{file}` is not available; name its directory with --data"),
+        },
+        other => Fault::refused(other),
     }
 }

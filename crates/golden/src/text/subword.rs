@@ -1,12 +1,11 @@
 //! `bpe` and `bpe_large`: merges and the pieces that they make.
 
-use super::corpora::Corpora;
-use super::findings::Findings;
-use super::parse;
-use crate::error::Fault;
-use bochner_datasets::manifest;
+use super::{File, corpus_fault};
+use crate::error::{Failure, Fault};
+use bochner_datasets::{DataStore, manifest};
 use bochner_text::{Learned, Split, SubwordConfig, Subwords, TokenCounts, lines};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
 type Pair = (String, String);
@@ -16,9 +15,11 @@ type Pair = (String, String);
 struct Case {
     corpus: Corpus,
     requested_merges: usize,
-    separator: String,
+    #[serde(rename = "separator")]
+    _separator: String,
     lines: Vec<String>,
-    expected: Expected,
+    #[serde(rename = "expected")]
+    _expected: Value,
     tokenizers: Option<Tokenizers>,
 }
 
@@ -31,112 +32,89 @@ struct Corpus {
     files: Vec<String>,
     first_line: Option<usize>,
     lines: Option<usize>,
-    distinct_words: usize,
-    words: u64,
+    #[serde(rename = "distinct_words")]
+    _distinct_words: usize,
+    #[serde(rename = "words")]
+    _words: u64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Expected {
-    merges: Vec<Pair>,
-    frequencies: Vec<u64>,
-    ties: Vec<usize>,
-    encoded: Vec<String>,
-    decoded: Vec<String>,
-    distinct_pieces_of_the_corpus: Option<usize>,
-    pieces_sha256: Option<String>,
-    tokens_of_the_corpus: Option<usize>,
-}
-
-/// What Hugging Face's `tokenizers` learns from the same text.
+/// The merges that Hugging Face's `tokenizers` learns from the same text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tokenizers {
     merges: Vec<Pair>,
-    first_difference: Option<Difference>,
+    #[serde(rename = "first_difference")]
+    _first_difference: Option<Value>,
     /// `None` for a line with a character that the text does not have.
     encoded: Vec<Option<String>>,
-    lines_encoded_differently: usize,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Difference {
-    merge: usize,
-    subword_nmt: Pair,
-    tokenizers: Pair,
-    frequency: u64,
-    pairs_with_this_frequency: usize,
-    differing_positions: usize,
-    only_in_subword_nmt: usize,
-    only_in_tokenizers: usize,
+    #[serde(rename = "lines_encoded_differently")]
+    _lines_encoded_differently: usize,
 }
 
 impl Corpus {
-    /// The lines of the text, whose words are counted and compared.
-    fn read(&self, corpora: &Corpora) -> Result<Vec<String>, Fault> {
+    /// The lines of the text.
+    fn read(&self, store: &DataStore) -> Result<Vec<String>, Failure> {
         let mut all: Vec<String> = self.text.iter().cloned().collect();
         for file in &self.files {
-            let bytes = corpora.bytes(file)?;
-            let lines = lines(file, &bytes).map_err(Fault::refused)?;
-            let skipped = self.first_line.unwrap_or(1).saturating_sub(1);
-            let kept = lines.into_iter().skip(skipped);
-            all.extend(
-                kept.take(self.lines.unwrap_or(usize::MAX))
-                    .map(str::to_owned),
-            );
+            let stored = store.fetch(manifest::entry(file)?).map_err(corpus_fault)?;
+            let lines = lines(file, &stored.bytes)?.into_iter();
+            let kept = lines.skip(self.first_line.unwrap_or(1).saturating_sub(1));
+            let kept = kept.take(self.lines.unwrap_or(usize::MAX));
+            all.extend(kept.map(str::to_owned));
         }
         Ok(all)
     }
-
-    fn learn(
-        &self,
-        lines: &[String],
-        merges: usize,
-        findings: &mut Findings,
-    ) -> Result<Learned, Fault> {
-        let words = TokenCounts::of_words(lines.iter().map(String::as_str));
-        findings.equal("distinct_words", &words.len(), &self.distinct_words)?;
-        findings.equal("words", &words.total(), &self.words)?;
-        let config = SubwordConfig {
-            merges,
-            ..Default::default()
-        };
-        Subwords::learn(&words, &config).map_err(Fault::refused)
-    }
 }
 
-pub(super) fn check(bytes: &[u8], corpora: &Corpora) -> Result<Findings, Fault> {
-    let case: Case = parse(bytes)?;
-    let mut findings = Findings::default();
-    findings.equal("separator", &"@@", &case.separator.as_str())?;
-    let text = case.corpus.read(corpora)?;
-    let learned = case
-        .corpus
-        .learn(&text, case.requested_merges, &mut findings)?;
+/// The merges of a text, and its numbers of words.
+fn learn(text: &[String], merges: usize) -> Result<(Learned, Value), Failure> {
+    let words = TokenCounts::of_words(text.iter().map(String::as_str));
+    let config = SubwordConfig {
+        merges,
+        ..Default::default()
+    };
+    let counts = json!({ "distinct_words": words.len(), "words": words.total() });
+    Ok((Subwords::learn(&words, &config)?, counts))
+}
+
+pub(super) fn bpe(file: &File) -> Result<Value, Failure> {
+    let case: Case = file.parse()?;
+    let text = case.corpus.read(file.store)?;
+    let (learned, corpus) = learn(&text, case.requested_merges)?;
     let Learned { subwords, history } = &learned;
-    findings.equal_lists("merges", subwords.merges(), &case.expected.merges)?;
-    let frequencies: Vec<u64> = history.iter().map(|merge| merge.frequency).collect();
-    findings.equal_lists("frequencies", &frequencies, &case.expected.frequencies)?;
-    let ties: Vec<usize> = history.iter().map(|merge| merge.ties).collect();
-    findings.equal_lists("ties", &ties, &case.expected.ties)?;
     let encoded = encoded(subwords, &case.lines);
-    findings.equal_lists("encoded", &encoded, &case.expected.encoded)?;
     let decoded = encoded.iter().map(|line| {
         let pieces: Vec<_> = line.split(' ').collect();
         Subwords::decode(&pieces)
     });
-    let decoded: Vec<_> = decoded.collect();
-    findings.equal_lists("decoded", &decoded, &case.expected.decoded)?;
-    pieces(subwords, &text, &case.expected, &mut findings)?;
-    if let Some(others) = &case.tokenizers {
-        tokenizers(&learned, others, &case, &encoded, &mut findings)?;
-    }
+    let pieces = subwords.encode_all(text.iter().map(String::as_str));
+    let distinct: BTreeSet<&str> = pieces.iter().flatten().map(String::as_str).collect();
+    let listed = distinct.iter().copied().collect::<Vec<_>>().join("\n");
+    let expected = json!({
+        "merges": subwords.merges(),
+        "frequencies": history.iter().map(|merge| merge.frequency).collect::<Vec<_>>(),
+        "ties": history.iter().map(|merge| merge.ties).collect::<Vec<_>>(),
+        "encoded": encoded,
+        "decoded": decoded.collect::<Vec<_>>(),
+        "distinct_pieces_of_the_corpus": distinct.len(),
+        "pieces_sha256": manifest::sha256(listed.as_bytes()),
+        "tokens_of_the_corpus": pieces.iter().map(Vec::len).sum::<usize>(),
+    });
     // The file of the other tool holds everything.
-    let json = subwords.to_tokenizer_json().map_err(Fault::refused)?;
-    let read = Subwords::from_tokenizer_json(json.as_bytes()).map_err(Fault::refused)?;
-    findings.equal("tokenizer.json, written and read", &read, subwords)?;
-    Ok(findings)
+    let read = Subwords::from_tokenizer_json(subwords.to_tokenizer_json()?.as_bytes())?;
+    if read != *subwords {
+        return Err(Fault::Differs {
+            name: "tokenizer.json".to_owned(),
+            expected: format!("{subwords:?}"),
+            got: format!("{read:?}"),
+        }
+        .into());
+    }
+    let mut values = json!({ "separator": "@@", "corpus": corpus, "expected": expected });
+    if let Some(others) = &case.tokenizers {
+        values["tokenizers"] = tokenizers(&learned, others, &case.lines, &encoded)?;
+    }
+    Ok(values)
 }
 
 fn encoded(subwords: &Subwords, lines: &[String]) -> Vec<String> {
@@ -144,98 +122,48 @@ fn encoded(subwords: &Subwords, lines: &[String]) -> Vec<String> {
     pieces.iter().map(|pieces| pieces.join(" ")).collect()
 }
 
-/// The pieces of the whole training text, where the case counts them.
-fn pieces(
-    subwords: &Subwords,
-    text: &[String],
-    expected: &Expected,
-    findings: &mut Findings,
-) -> Result<(), Fault> {
-    let pieces = subwords.encode_all(text.iter().map(String::as_str));
-    let distinct: BTreeSet<&str> = pieces.iter().flatten().map(String::as_str).collect();
-    if let Some(expected) = &expected.distinct_pieces_of_the_corpus {
-        findings.equal("distinct_pieces_of_the_corpus", &distinct.len(), expected)?;
-    }
-    if let Some(expected) = &expected.pieces_sha256 {
-        let distinct: Vec<&str> = distinct.into_iter().collect();
-        let found = manifest::sha256(distinct.join("\n").as_bytes());
-        findings.equal("pieces_sha256", &found, expected)?;
-    }
-    if let Some(expected) = &expected.tokens_of_the_corpus {
-        let tokens: usize = pieces.iter().map(Vec::len).sum();
-        findings.equal("tokens_of_the_corpus", &tokens, expected)?;
-    }
-    Ok(())
-}
-
 /// The other tool's merges: where they depart from ours, and what they make in our hands.
 fn tokenizers(
     learned: &Learned,
     others: &Tokenizers,
-    case: &Case,
+    lines: &[String],
     encoded_here: &[String],
-    findings: &mut Findings,
-) -> Result<(), Fault> {
-    let ours = learned.subwords.merges();
-    let theirs = &others.merges;
-    let differing: Vec<usize> = (0..ours.len().max(theirs.len()))
+) -> Result<Value, Failure> {
+    let (ours, theirs) = (learned.subwords.merges(), &others.merges);
+    let places = 0..ours.len().max(theirs.len());
+    let differing: Vec<usize> = places
         .filter(|&at| ours.get(at) != theirs.get(at))
         .collect();
-    let merge = others.first_difference.as_ref().map(|found| found.merge);
-    findings.equal(
-        "first_difference.merge",
-        &differing.first().copied(),
-        &merge,
-    )?;
-    if let Some(expected) = &others.first_difference {
-        let at = expected.merge;
-        let only_in = |of: &[Pair], other: &[Pair]| {
-            let other: HashSet<&Pair> = other.iter().collect();
-            of.iter().filter(|merge| !other.contains(merge)).count()
-        };
-        findings.equal("subword_nmt", &ours.get(at), &Some(&expected.subword_nmt))?;
-        findings.equal("tokenizers", &theirs.get(at), &Some(&expected.tokenizers))?;
-        let chosen = learned
-            .history
-            .get(at)
-            .map(|merge| (merge.frequency, merge.ties));
-        let stated = (expected.frequency, expected.pairs_with_this_frequency);
-        findings.equal("frequency and ties", &chosen, &Some(stated))?;
-        let counts = [
-            differing.len(),
-            only_in(ours, theirs),
-            only_in(theirs, ours),
-        ];
-        let stated = [
-            expected.differing_positions,
-            expected.only_in_subword_nmt,
-            expected.only_in_tokenizers,
-        ];
-        findings.equal("differing merges", &counts, &stated)?;
-    }
-    let alphabet = learned.subwords.alphabet().to_vec();
-    let subwords = Subwords::from_merges(Split::WhiteSpace, alphabet, theirs.clone());
-    let subwords = subwords.map_err(Fault::refused)?;
-    let found = encoded(&subwords, &case.lines);
-    let known: BTreeSet<&str> = learned
-        .subwords
-        .alphabet()
-        .iter()
-        .map(String::as_str)
-        .collect();
-    for (at, (found, expected)) in found.iter().zip(&others.encoded).enumerate() {
-        let found = Some(found).filter(|_| is_known(&case.lines[at], &known));
-        findings.equal(
-            &format!("tokenizers.encoded[{at}]"),
-            &found,
-            &expected.as_ref(),
-        )?;
-    }
+    let only_in = |of: &[Pair], other: &[Pair]| {
+        let other: HashSet<&Pair> = other.iter().collect();
+        of.iter().filter(|merge| !other.contains(merge)).count()
+    };
+    let difference = differing.first().map(|&at| {
+        let chosen = learned.history.get(at);
+        json!({
+            "merge": at,
+            "subword_nmt": ours.get(at),
+            "tokenizers": theirs.get(at),
+            "frequency": chosen.map(|merge| merge.frequency),
+            "pairs_with_this_frequency": chosen.map(|merge| merge.ties),
+            "differing_positions": differing.len(),
+            "only_in_subword_nmt": only_in(ours, theirs),
+            "only_in_tokenizers": only_in(theirs, ours),
+        })
+    });
+    let alphabet = learned.subwords.alphabet();
+    let subwords = Subwords::from_merges(Split::WhiteSpace, alphabet.to_vec(), theirs.clone())?;
+    let known: BTreeSet<&str> = alphabet.iter().map(String::as_str).collect();
+    let found = encoded(&subwords, lines).into_iter().zip(lines);
+    let found = found.map(|(found, line)| is_known(line, &known).then_some(found));
     // A line that cannot be encoded there counts, too.
     let differently = others.encoded.iter().zip(encoded_here);
     let differently = differently.filter(|(theirs, ours)| theirs.as_ref() != Some(*ours));
-    let expected = others.lines_encoded_differently;
-    findings.equal("lines_encoded_differently", &differently.count(), &expected)
+    Ok(json!({
+        "first_difference": difference,
+        "encoded": found.collect::<Vec<_>>(),
+        "lines_encoded_differently": differently.count(),
+    }))
 }
 
 /// Whether all characters of a line are in the alphabet, those at the end of a word with its mark.
@@ -260,50 +188,41 @@ struct LargeCase {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct LargeExpected {
-    rule_sha256: String,
-    subword_nmt_sha256: String,
-    /// Where the tool, which forgets rare pairs for a while, departs from its rule.
+    /// The place where the tool, which forgets rare pairs for a while, departs from its rule.
     first_difference: Option<usize>,
+    subword_nmt_sha256: String,
     only_in_rule: usize,
     last_merges: Vec<Pair>,
     last_frequencies: Vec<u64>,
-    every_hundredth: Vec<Pair>,
 }
 
-pub(super) fn check_large(bytes: &[u8], corpora: &Corpora) -> Result<Findings, Fault> {
-    let case: LargeCase = parse(bytes)?;
-    let mut findings = Findings::default();
-    let text = case.corpus.read(corpora)?;
-    let learned = case
-        .corpus
-        .learn(&text, case.requested_merges, &mut findings)?;
-    let merges = learned.subwords.merges();
-    let expected = &case.expected;
-    let hundredth: Vec<&Pair> = merges.iter().step_by(100).collect();
-    let stated: Vec<&Pair> = expected.every_hundredth.iter().collect();
-    findings.equal_lists("every_hundredth", &hundredth, &stated)?;
-    let last = merges.len().saturating_sub(expected.last_merges.len());
-    findings.equal_lists("last_merges", &merges[last..], &expected.last_merges)?;
-    let frequencies: Vec<u64> = learned
-        .history
-        .iter()
-        .map(|merge| merge.frequency)
-        .collect();
-    let last = frequencies
-        .len()
-        .saturating_sub(expected.last_frequencies.len());
-    let stated = &expected.last_frequencies;
-    findings.equal_lists("last_frequencies", &frequencies[last..], stated)?;
+pub(super) fn bpe_large(file: &File) -> Result<Value, Failure> {
+    let LargeCase {
+        corpus,
+        requested_merges,
+        expected,
+    } = file.parse()?;
+    let (learned, counts) = learn(&corpus.read(file.store)?, requested_merges)?;
+    let (merges, history) = (learned.subwords.merges(), &learned.history);
+    let frequencies: Vec<u64> = history.iter().map(|merge| merge.frequency).collect();
+    let last = |all: usize, shown: usize| all.saturating_sub(shown)..;
     let listed = merges
         .iter()
         .map(|(left, right)| format!("{left} {right}\n"));
-    let found = manifest::sha256(listed.collect::<String>().as_bytes());
-    findings.equal("rule_sha256", &found, &expected.rule_sha256)?;
-    if expected.first_difference.is_none() {
-        findings.equal("subword_nmt_sha256", &found, &expected.subword_nmt_sha256)?;
-        findings.equal("only_in_rule", &0, &expected.only_in_rule)?;
-    }
-    Ok(findings)
+    let digest = manifest::sha256(listed.collect::<String>().as_bytes());
+    // Without a difference the tool's merges are those of its rule.
+    let (of_tool, only_in_rule) = match expected.first_difference {
+        None => (digest.clone(), 0),
+        Some(_) => (expected.subword_nmt_sha256, expected.only_in_rule),
+    };
+    Ok(json!({ "corpus": counts, "expected": {
+        "every_hundredth": merges.iter().step_by(100).collect::<Vec<_>>(),
+        "last_merges": merges[last(merges.len(), expected.last_merges.len())],
+        "last_frequencies": frequencies[last(frequencies.len(), expected.last_frequencies.len())],
+        "rule_sha256": digest,
+        "subword_nmt_sha256": of_tool,
+        "only_in_rule": only_in_rule,
+        "first_difference": expected.first_difference,
+    } }))
 }

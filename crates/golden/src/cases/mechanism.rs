@@ -1,0 +1,164 @@
+//! Mechanisms on the streams and parameters of a file: `bipolar_attention`, `cat`, `primal` and those of `attention`
+//! without points.
+
+use super::attention::{self, PAIR_BY_PAIR, in_forms};
+use crate::case::{Case, Done};
+use crate::error::Failure;
+use crate::tensor::ranked;
+use bochner_attention::{
+    Bipolar, Cat, Mask, Mechanism, Pass, Primal,
+    card::Stream,
+    mechanism::{
+        CatForm, Cotangents, Forward, PrimalReduction, PrimalTrace, PrimalWeights, Streams,
+    },
+};
+use bochner_numerics::{Real, Seed};
+use ndarray::{Array1, Array4, ArrayD, Axis, Ix2, Ix3, IxDyn};
+
+/// Records output, loss, weights and gradients, and the output in every form of attention by settings.
+///
+/// The loss is the penalty's sum over the number of examples that are kept.
+pub(super) fn run<T: Real>(
+    c: &Case<T>,
+    mechanism: &dyn Mechanism<T>,
+    mask: &Mask,
+    parameters: &[&str],
+    kept: usize,
+) -> Result<Forward<T>, Failure> {
+    let names: Vec<&str> = mechanism
+        .card()
+        .streams
+        .iter()
+        .map(|&one| name(one))
+        .collect();
+    let read = |&name: &&str| -> Result<Array4<T>, Failure> {
+        let mut x = c.floats(name)?;
+        if name == "z" {
+            x.insert_axis_inplace(Axis(3));
+        }
+        Ok(ranked(&format!("in.{name}"), x)?)
+    };
+    let streams: Vec<_> = names.iter().map(read).collect::<Result<_, _>>()?;
+    let inputs = Streams::new(streams.iter().map(|x| x.view()), mask);
+    let read = |name: &&str| c.floats(name);
+    let given: Vec<ArrayD<T>> = parameters.iter().map(read).collect::<Result<_, _>>()?;
+    let flat: Vec<T> = given.iter().flatten().copied().collect();
+    let pass = &Pass::Evaluation { seed: Seed::new(0) };
+    let forward = mechanism.forward(&inputs, &flat, pass)?;
+    let share = T::of(1.0 / kept.max(1) as f64);
+    c.output("output", &forward.output);
+    c.output_number("loss", forward.penalty.sum() * share);
+    if c.asks_for("weights") {
+        c.output("weights", &mechanism.inspect(&inputs, &flat, pass)?.weights);
+    }
+    if let Some(g) = c.cotangent::<IxDyn>()? {
+        let (output, penalty) = match c.word("cotangent_of")? {
+            "loss" => {
+                let along = forward.penalty.mapv(|_| g.sum() * share);
+                (Array4::zeros(forward.output.raw_dim()), along)
+            }
+            _ => (
+                ranked("cotangent", g)?,
+                Array1::zeros(forward.penalty.len()),
+            ),
+        };
+        let cotangents = Cotangents {
+            output: output.view(),
+            penalty: penalty.view(),
+        };
+        let g = mechanism.backward(&inputs, &flat, pass, &forward, cotangents)?;
+        for (name, g) in names.iter().zip(g.streams) {
+            c.flat_gradient(name, g)?;
+        }
+        let mut rest = g.parameters.into_iter();
+        for (name, given) in parameters.iter().zip(&given) {
+            c.flat_gradient(name, rest.by_ref().take(given.len()))?;
+        }
+    }
+    if let Ok(settings) = mechanism.settings(&inputs, &flat, pass) {
+        let forms = PAIR_BY_PAIR.into_iter();
+        in_forms(c, forms, &settings, inputs.get()?, |_| Ok(()))?;
+    }
+    Ok(forward)
+}
+
+/// The files' name of a stream.
+fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Queries => "q",
+        Stream::Keys => "k",
+        Stream::Values => "v",
+        Stream::Scores => "z",
+        Stream::Input => "x",
+    }
+}
+
+/// Bipolar attention.
+pub(super) fn bipolar<T: Real>(c: &Case<T>) -> Done {
+    let mechanism = Bipolar {
+        threshold: c.number("theta")?,
+        surrogate_width: c.number("width")?,
+    };
+    run(c, &mechanism, &attention::mask(c)?, &[], 1).map(drop)
+}
+
+/// Every form of circular-convolutional attention.
+pub(super) fn cat<T: Real>(c: &Case<T>) -> Done {
+    let words = ["correlation", "convolution", "causal", "averaged_key"];
+    let form = match c.choice("form", &words)? {
+        "convolution" => CatForm::Convolution,
+        "causal" => CatForm::Causal,
+        "averaged_key" => CatForm::AveragedKey,
+        _ => CatForm::Correlation,
+    };
+    run(c, &Cat { form }, &attention::key_lengths(c)?, &[], 1).map(drop)
+}
+
+/// Outputs, scores and the loss of Primal-Attention.
+pub(super) fn primal<T: Real>(c: &Case<T>) -> Done {
+    let (we, wc, lambda) = (
+        c.array::<Ix3>("we")?,
+        c.array::<Ix3>("wc")?,
+        c.array::<Ix2>("lambda")?,
+    );
+    let word = |key| c.choice(key, &["data", "parameters"]);
+    let trace = match word("trace")? {
+        "data" => PrimalTrace::Data,
+        _ => PrimalTrace::Parameters,
+    };
+    let weights = match word("weights")? {
+        "data" => PrimalWeights::Data {
+            rows: we.dim().1,
+            trace,
+        },
+        _ => PrimalWeights::Parameters,
+    };
+    let mechanism = Primal {
+        rank: lambda.dim().1,
+        weights,
+        reduction: match c.choice("reduction", &["batch", "example"])? {
+            "batch" => PrimalReduction::Batch,
+            _ => PrimalReduction::Example,
+        },
+        eta: 1.0,
+        value_width: Some(wc.dim().1),
+    };
+    let mut mask = attention::key_lengths(c)?;
+    if c.choice("causal", &["true", "false"])? == "true" {
+        mask = mask.with_causality();
+    }
+    // The loss is the mean over the examples that are not empty, whose penalty is zero.
+    let kept = match c.word("mask")? {
+        "lengths" => c
+            .lengths("lengths")?
+            .iter()
+            .filter(|&&length| length > 0)
+            .count(),
+        _ => c.floats("q")?.len_of(Axis(0)),
+    };
+    let forward = run(c, &mechanism, &mask, &["we", "wr", "lambda", "wc"], kept)?;
+    let scores = mechanism.scores_of(&forward)?;
+    c.output("e", &scores.e);
+    c.output("r", &scores.r);
+    Ok(())
+}
