@@ -63,7 +63,7 @@ pub mod workload;
 pub use base::Base;
 pub use error::Error;
 pub use instructions::Instructions;
-pub use machine::{Ceilings, Machine};
+pub use machine::Ceilings;
 pub use measure::Measured;
 pub use peers::{Peers, Python};
 pub use report::Report;

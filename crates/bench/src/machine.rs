@@ -1,68 +1,31 @@
 //! The processor, and what it can do at best.
 
 use crate::workload::{Element, Pass, Run, Workload};
-use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use bochner_numerics::{Mat, MatMut, Real, instructions, matmul, parallel};
 use serde::Serialize;
+use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::{fmt, fs};
 
-/// The machine of a measurement.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    /// The processor's name.
-    pub processor: String,
-    /// Threads that it runs at a time.
-    pub cores: usize,
-    /// The instruction sets of the processor that matter here.
-    pub instruction_sets: Vec<String>,
-    /// `BOCHNER_INSTRUCTIONS`, if the choice was forced.
-    pub forced: Option<String>,
-    /// The commit of the working directory, if it is one of git's.
-    pub commit: Option<String>,
-    /// The compiler.
-    pub rustc: String,
-    /// The peers' framework, if they ran.
-    pub torch: Option<String>,
-}
-
-impl Machine {
-    /// The machine that this program runs on.
-    pub fn here(forced: Option<String>, torch: Option<String>) -> Self {
-        let known = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let mut names = known.lines().filter(|line| line.starts_with("model name"));
-        let name = names.next().and_then(|line| line.split(": ").nth(1));
-        Self {
-            processor: name.unwrap_or("unknown").to_owned(),
-            cores: thread::available_parallelism().map_or(1, usize::from),
-            instruction_sets: instruction_sets(),
-            forced,
-            commit: first_line(
-                Path::new("git"),
-                &["describe", "--always", "--dirty", "--abbrev=12"],
-            ),
-            rustc: first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
-            torch,
-        }
-    }
-}
-
-impl fmt::Display for Machine {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(
-            f,
-            "{}, {} cores ({}); ours ({}) with {}, {}; torch {}",
-            self.processor,
-            self.cores,
-            self.instruction_sets.join(", "),
-            self.commit.as_deref().unwrap_or("unknown"),
-            self.forced.as_deref().unwrap_or("all of them"),
-            self.rustc,
-            self.torch.as_deref().unwrap_or("not run"),
-        )
-    }
+/// The conditions of a measurement: the processor and its instruction sets, the commit of the working directory, the
+/// compiler, the instruction sets that ours are held to, and the peers' framework.
+pub(crate) fn description(forced: Option<&str>, torch: Option<&str>) -> String {
+    let known = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut names = known.lines().filter(|line| line.starts_with("model name"));
+    let name = names.next().and_then(|line| line.split(": ").nth(1));
+    let commit = ["describe", "--always", "--dirty", "--abbrev=12"];
+    format!(
+        "{}, {} cores ({}); ours ({}) with {}, {}; torch {}",
+        name.unwrap_or("unknown"),
+        thread::available_parallelism().map_or(1, usize::from),
+        instructions::available().collect::<Vec<_>>().join(", "),
+        first_line(Path::new("git"), &commit).unwrap_or_default(),
+        forced.unwrap_or("all of them"),
+        first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
+        torch.unwrap_or("not run"),
+    )
 }
 
 /// The first line that a program prints.
@@ -70,27 +33,6 @@ pub(crate) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     Some(text.lines().next()?.to_owned()).filter(|_| output.status.success())
-}
-
-#[cfg(target_arch = "x86_64")]
-fn instruction_sets() -> Vec<String> {
-    let sets = [
-        ("avx2", is_x86_feature_detected!("avx2")),
-        ("fma", is_x86_feature_detected!("fma")),
-        ("avx512f", is_x86_feature_detected!("avx512f")),
-        ("avx512bf16", is_x86_feature_detected!("avx512bf16")),
-        (
-            "avx512vpopcntdq",
-            is_x86_feature_detected!("avx512vpopcntdq"),
-        ),
-    ];
-    let present = sets.into_iter().filter(|(_, present)| *present);
-    present.map(|(name, _)| name.to_owned()).collect()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn instruction_sets() -> Vec<String> {
-    Vec::new()
 }
 
 /// The best that the machine reached in a run.

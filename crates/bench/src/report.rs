@@ -1,6 +1,6 @@
 //! The results of a run, as one table and as JSON.
 
-use crate::machine::{Ceilings, Machine};
+use crate::machine::Ceilings;
 use crate::run::Group;
 use crate::statistics::{Paired, median};
 use crate::{Error, Measured, Workload};
@@ -10,8 +10,8 @@ use std::fmt;
 /// A run of the benchmarks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The machine that it ran on.
-    pub machine: Machine,
+    /// The machine, the commit and the compiler.
+    pub machine: String,
     /// Threads of ours and of theirs.
     pub threads: usize,
     /// The number of times that the sides took turns.

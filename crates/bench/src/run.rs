@@ -2,7 +2,7 @@
 
 use crate::peers::Peers;
 use crate::report::{Report, Row};
-use crate::{Base, Ceilings, Error, Machine, Measured, Python, Workload};
+use crate::{Base, Ceilings, Error, Measured, Python, Workload};
 use crate::{attention, classification, decoding, gaussian, graph, machine, training, translation};
 use rayon::ThreadPoolBuilder;
 use std::process::Command;
@@ -88,7 +88,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         rows.extend(options.measure(workload, &ceilings)?);
     }
     Ok(Report {
-        machine: Machine::here(options.instructions.clone(), torch),
+        machine: machine::description(options.instructions.as_deref(), torch.as_deref()),
         threads: options.threads,
         rounds: options.rounds,
         ceilings,
