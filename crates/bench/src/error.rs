@@ -1,4 +1,4 @@
 //! The errors of this crate.
 
-/// Any error. Nobody handles these errors: the person at the desk reads the message.
+/// Any error. A person reads its message; no code handles it.
 pub type Error = Box<dyn std::error::Error>;

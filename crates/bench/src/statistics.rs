@@ -42,7 +42,7 @@ impl Paired {
         })
     }
 
-    /// Whether ours has become slower than theirs by 3 %, the most that may go unexplained.
+    /// The verdict on a slowdown of ours by 3 %, the most that may go unexplained.
     pub(crate) fn verdict(&self) -> &'static str {
         match self.interval {
             Some([_, high]) if high < 1.0 / SLOWER => "SLOWER",

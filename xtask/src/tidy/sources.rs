@@ -3,8 +3,8 @@
 use super::{formulas, voice};
 use crate::cargo::root;
 use std::error::Error;
-use std::path::{Path, PathBuf};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 /// A file longer than this holds more than one concept.
 const LONGEST: usize = 500;
