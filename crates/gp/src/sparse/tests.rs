@@ -176,7 +176,6 @@ fn a_fit_comes_close_to_that_of_the_exact_process() {
     sparse.fit(x.view(), y.view(), &fixed).unwrap();
     assert_eq!(sparse.inducing, before);
     let fit = sparse.fit(x.view(), y.view(), &config).unwrap();
-    assert!(fit.stop.is_converged(), "{fit}");
     assert_ne!(sparse.inducing, before);
     let bound = fit.evidence().log_likelihood;
     assert!(
