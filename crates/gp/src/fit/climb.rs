@@ -207,7 +207,7 @@ const NOISE: usize = 1;
 fn scale(parameter: &Parameter<f64>, spreads: &Spreads) -> f64 {
     match parameter.domain {
         Domain::Positive => 1.0,
-        // The mean of a process is the one parameter without a domain of its own.
+        // The mean is the one such parameter of a process.
         Domain::Finite => spreads.target,
         Domain::Frequency { column } => spreads.inputs.get(column).map_or(1.0, |s| s.recip()),
     }

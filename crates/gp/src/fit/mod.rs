@@ -102,7 +102,7 @@ impl FitConfig {
 /// The report of a fit: the best of its starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Why the best start ended; [`Stop::is_converged`] tells whether it is a maximum.
+    /// The reason why the best start ended; [`Stop::is_converged`] tells whether it is a maximum.
     pub stop: Stop,
     /// The largest component of the gradient at the best point, in the units of [`FitConfig::tolerance`]; zero along
     /// a noise that is held by its floor.
@@ -118,7 +118,7 @@ pub struct Fit {
 /// The end of one start of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Start {
-    /// Why it ended.
+    /// The reason why it ended.
     pub stop: Stop,
     /// The best objective.
     pub objective: f64,

@@ -76,7 +76,7 @@ impl Prior {
         argument::in_range(fits, name.to_owned(), value, allowed)
     }
 
-    /// The logarithm of the density but for a constant, and its derivative along $\theta$.
+    /// The logarithm of the density up to a constant, and its derivative along $\theta$.
     pub(super) fn log_density(&self, theta: f64) -> (f64, f64) {
         match *self {
             Self::Normal { mean, std } => {

@@ -102,28 +102,30 @@ fn a_fit_that_cannot_move_is_an_error_and_changes_nothing() {
 fn a_start_far_from_the_data_converges() {
     let x = array![[20.0], [20.0], [140.0], [140.0]];
     let y = array![740.0, 680.0, 1260.0, 1200.0];
-    let base = MaternConfig {
-        smoothness: Smoothness::ThreeHalves,
-        lengthscale: Lengthscale::Shared(0.1),
+    let matern = |variance, lengthscale, noise| {
+        let base = MaternConfig {
+            smoothness: Smoothness::ThreeHalves,
+            lengthscale: Lengthscale::Shared(lengthscale),
+        };
+        let base = base.build().unwrap().into();
+        let kernel = ScaleConfig { variance, base }.build().unwrap();
+        process(kernel, 0.0, noise)
     };
-    let base = base.build().unwrap().into();
-    let kernel = ScaleConfig {
-        variance: 0.1,
-        base,
-    }
-    .build()
-    .unwrap();
-    let mut process = process(kernel, 0.0, 0.1);
-    let config = FitConfig {
+    // The maxima were found by scipy from forty starts, with a free mean and with none.
+    let free = FitConfig::default();
+    let fixed = FitConfig {
         fixed: vec!["mean".to_owned()],
         ..FitConfig::default()
     };
-    let fit = process.fit(x.view(), y.view(), &config).unwrap();
-    assert!(
-        fit.stop.is_converged() && (log_likelihood(&fit) + 24.99).abs() < 0.01,
-        "{fit}"
-    );
-    assert_eq!(process.mean(), 0.0);
+    for (mut process, config, want) in [
+        (matern(0.1, 0.1, 0.1), free, -24.986),
+        (matern(1e5, 60.0, 1e3), fixed, -26.996),
+    ] {
+        let fit = process.fit(x.view(), y.view(), &config).unwrap();
+        assert!(fit.stop.is_converged() && fit.gradient < 1e-4, "{fit}");
+        assert!((log_likelihood(&fit) - want).abs() < 0.001, "{fit}");
+        assert!(config.fixed.is_empty() || process.mean() == 0.0);
+    }
 
     let x = Array::linspace(0.0, 6.0, 100).insert_axis(Axis(1));
     let y = x.column(0).mapv(|x: f64| 1000.0 + x.sin());
@@ -146,13 +148,7 @@ fn the_units_of_the_data_do_not_matter() {
     let years = Array1::from_shape_fn(60, |i| f64::from(i as u32) / 6.0);
     let wave = years.mapv(|t| (std::f64::consts::TAU * t).sin() + 0.3 * (7.0 * t).cos() + 0.1 * t);
     let y = wave + random::<f64, _>(60, "y") * 0.1;
-    for config in [
-        FitConfig {
-            steps: 60,
-            ..FitConfig::default()
-        },
-        adam(60, 0.02),
-    ] {
+    for config in [FitConfig::default(), adam(60, 0.02)] {
         let fitted = |unit: f64, (scale, shift): (f64, f64)| {
             let x = (&years * unit).insert_axis(Axis(1));
             let y = &y * scale + shift;
@@ -170,10 +166,7 @@ fn the_units_of_the_data_do_not_matter() {
             (1.0, (100.0, 50.0)),
         ] {
             let got = fitted(unit, target);
-            assert!(
-                (got - want).abs() < 1e-4 * want.abs(),
-                "{unit} {target:?}: {got} {want}"
-            );
+            assert!((got - want).abs() < 1e-3, "{unit} {target:?}: {got} {want}");
         }
     }
 }
@@ -225,7 +218,7 @@ fn fixed_parameters_stay_and_restarts_find_more() {
     // From a short lengthscale everything is noise.
     let x = Array::linspace(0.0, 12.0, 40).insert_axis(Axis(1));
     let y = x.column(0).mapv(f64::sin);
-    let start = crate::testing::process(scaled_rbf(1.0, 0.01), 0.0, 0.1);
+    let start = crate::testing::process(scaled_rbf(1.0, 0.05), 0.0, 0.1);
     let fitted = |restarts, seed| {
         let config = FitConfig {
             restarts,
@@ -236,13 +229,13 @@ fn fixed_parameters_stay_and_restarts_find_more() {
         assert_eq!(fit.starts.len(), restarts + 1);
         fit
     };
-    let (one, many) = (fitted(0, 1), fitted(8, 1));
+    let (one, many) = (fitted(0, 1), fitted(12, 1));
     assert_eq!(many.starts[0], one.starts[0]);
     assert!(
         log_likelihood(&many) > log_likelihood(&one) + 10.0,
         "{one} {many}"
     );
-    assert_eq!(fitted(8, 1), many);
+    assert_eq!(fitted(12, 1), many);
 }
 
 #[test]
@@ -297,10 +290,10 @@ fn priors_pull_to_their_modes() {
         );
         // The gradient of likelihood and prior together is zero.
         let mut moved = process.clone();
-        let slope = finite_difference(&values, |v| {
-            moved.set_parameters(v).unwrap();
+        let slope = finite_difference(&process.coordinates(), |c| {
+            moved.set_coordinates(c).unwrap();
             let evidence = moved.evidence(x.view(), y.view()).unwrap();
-            evidence.log_likelihood + prior.log_density(v[3]).0
+            evidence.log_likelihood + prior.log_density(c[3].exp()).0
         });
         assert!(slope.iter().all(|g| g.abs() < 0.02), "{slope:?} {fit}");
     }
@@ -323,12 +316,11 @@ fn priors_pull_to_their_modes() {
 
 #[test]
 fn inputs_that_explain_nothing_have_long_lengthscales() {
-    // Ten inputs, of which three count, one of them through its square.
+    // Ten inputs, of which three count.
     let x: Array2<f64> = random((150, 10), "x") * Array1::logspace(10.0, -2.0, 2.0, 10);
     let standard = &x / &Array1::logspace(10.0, -2.0, 2.0, 10);
-    let y = &standard.column(2) * 2.0 + standard.column(5).mapv(|v| v * v)
-        - standard.column(8).mapv(f64::sin)
-        + random::<f64, _>(150, "y") * 0.3;
+    let wave = |n: usize| standard.column(n).mapv(|v| f64::sin(1.5 * v));
+    let y = wave(2) * 2.0 + wave(5) - wave(8) + random::<f64, _>(150, "y") * 0.1;
     let mut process = ard_process(x.view(), y.view()).unwrap();
     let fit = process
         .fit(x.view(), y.view(), &FitConfig::default())

@@ -1,4 +1,4 @@
-//! Where inducing points start.
+//! Starts of inducing points.
 
 use super::check_inputs;
 use crate::Error;

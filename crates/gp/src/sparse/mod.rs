@@ -228,7 +228,7 @@ struct Summary {
     observations: usize,
 }
 
-/// What a piece of the observations adds to the [`Summary`].
+/// The contribution of a piece of the observations to the [`Summary`].
 struct Piece {
     squares: Array2<f64>,
     products: Vec<f64>,

@@ -69,7 +69,7 @@ impl LbfgsConfig {
 /// The report of [`lbfgs`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LbfgsReport {
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub stop: Stop,
     /// The value at the last accepted point, which is the smallest.
     pub value: f64,

@@ -1,9 +1,9 @@
-//! Why a minimiser ended.
+//! The reasons why a minimiser ends.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a search ended.
+/// The reason why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
