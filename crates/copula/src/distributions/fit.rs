@@ -111,7 +111,7 @@ impl GaussianCopula {
     ///
     /// $$R = \mathrm{Corr}(x), \qquad x_{im} = \Phi^{-1}(u_{im})$$
     ///
-    /// *where* `u` are the [`pseudo_observations`]. The fit is asymptotically as good as if the
+    /// *where* `u` are the [`pseudo_observations`](crate::pseudo_observations). The fit is asymptotically as good as if the
     /// marginals were known. If the observations are so dependent, or so few, that an eigenvalue is
     /// below 1e-6, the result is the nearest correlation matrix without such an eigenvalue
     /// ([`CopulaFit`]).

@@ -146,7 +146,13 @@ impl StudentsTCopula {
 
     /// The logarithm of the density at normal scores.
     pub(crate) fn log_density_at_scores(&self, scores: Array2<f64>) -> Array1<f64> {
-        let whitened = Whitened::new(self.normal.factor(), self.freedom, scores);
+        let t = standard_t(self.freedom);
+        self.log_density_at(by_columns(scores, |x| t.at_scores(x)))
+    }
+
+    /// The logarithm of the density at scores of the t distribution.
+    pub(crate) fn log_density_at(&self, y: Array2<f64>) -> Array1<f64> {
+        let whitened = Whitened::new(self.normal.factor(), self.freedom, y);
         whitened.log_density(self.normal.factor())
     }
 }
@@ -176,7 +182,9 @@ pub fn students_t_log_density_vjp(
     check_uniforms(&u, lh.nrows())?;
     argument::positive("freedom", freedom)?;
     argument::shape("cotangent", &[u.nrows()], cotangent.shape())?;
-    let Whitened { y, e, .. } = Whitened::new(lh.view(), freedom, u.mapv(normal::quantile));
+    let t = standard_t(freedom);
+    let y = by_columns(u.mapv(normal::quantile), |x| t.at_scores(x));
+    let Whitened { y, e, .. } = Whitened::new(lh.view(), freedom, y);
     let mut w = e.t().as_standard_layout().into_owned();
     solve_columns_transposed(lh.view(), w.as_slice_mut().expect("in row-major order"));
     let mut w = w.reversed_axes();
@@ -190,7 +198,6 @@ pub fn students_t_log_density_vjp(
         .zip_mut_with(&lh.diag(), |bar, l| *bar -= total / l);
     let wide = factor.to_owned().insert_axis(Axis(0));
     let to_factor = normalise_vjp(wide.view(), to_lh.insert_axis(Axis(0)).view())?;
-    let t = standard_t(freedom);
     let mut to_u = y;
     for ((mut row, w), g) in to_u.rows_mut().into_iter().zip(w.rows()).zip(cotangent) {
         for (y, w) in row.iter_mut().zip(w) {
@@ -212,10 +219,7 @@ struct Whitened {
 }
 
 impl Whitened {
-    /// The scores of the t distribution at normal scores.
-    fn new(lh: ArrayView2<f64>, freedom: f64, scores: Array2<f64>) -> Self {
-        let t = standard_t(freedom);
-        let y = by_columns(scores, |x| t.at_scores(x));
+    fn new(lh: ArrayView2<f64>, freedom: f64, y: Array2<f64>) -> Self {
         let mut e = y.t().as_standard_layout().into_owned();
         solve_columns(lh, e.as_slice_mut().expect("in row-major order"));
         let e = e.reversed_axes();

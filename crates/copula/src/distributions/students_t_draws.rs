@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::distributions::cdf::{Lattice, Probability, bounds};
-use crate::distributions::fit::{continuous, normal_scores, ranked};
+use crate::distributions::fit::{continuous, ranked};
 use crate::distributions::gaussian::GaussianCopula;
 use crate::distributions::marginal::Marginal;
 use crate::distributions::normal::inside;
@@ -145,9 +145,24 @@ impl StudentsTCopula {
 
     /// The copula with these correlations whose degrees of freedom are the most likely.
     pub(crate) fn with_freedom_of(normal: GaussianCopula, columns: &[Ranked]) -> Self {
-        let scores = normal_scores(columns);
+        let (n, dimension) = (columns[0].len(), columns.len());
+        // Mean ranks are multiples of one half, so that all columns share their scores.
+        let half_ranks = (2..=2 * n).map(|k| normal::quantile(0.5 * k as f64 / (n + 1) as f64));
+        let scores: Vec<f64> = half_ranks.collect();
+        let mut places = Array2::zeros((n, dimension));
+        for (m, column) in columns.iter().enumerate() {
+            let place = |u: f64| (2.0 * u * (n + 1) as f64).round() as usize - 2;
+            column.uniform_scores(|i, u| places[[i, m]] = place(u));
+        }
         let at = |ln_freedom: f64| Self::of_parts(normal.clone(), ln_freedom.exp());
-        let likelihood = |ln_freedom| at(ln_freedom).log_density_at_scores(scores.clone()).sum();
+        let likelihood = |ln_freedom: f64| {
+            let copula = at(ln_freedom);
+            let mut y = scores.clone();
+            standard_t(copula.freedom()).at_scores(&mut y);
+            copula
+                .log_density_at(places.mapv(|place: usize| y[place]))
+                .sum()
+        };
         at(maximum((0.5_f64.ln(), 1e3_f64.ln()), likelihood))
     }
 }

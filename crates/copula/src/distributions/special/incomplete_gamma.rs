@@ -22,8 +22,8 @@ pub(crate) fn ln_gamma_term(a: f64, x: f64, ln_x: f64) -> f64 {
 /// The logarithm of `x` is an argument of its own because `x` may have underflowed.
 ///
 /// # Numerics
-/// Each is accurate where its function is small, to about 1e-14 times the logarithm. Where *P* is the smaller one
-/// it is summed as a power series of positive terms; *Q* is a continued fraction. For shapes of 1e5 and more near
+/// Each is accurate where its function is small, to about 1e-14 times the logarithm. *P* is summed as a power series
+/// of positive terms; where *Q* is small it is a continued fraction. For shapes of 1e5 and more near
 /// the mean, Temme's expansion is taken.
 ///
 /// # Reference
@@ -40,7 +40,9 @@ pub(crate) fn log_incomplete_gamma(a: f64, x: f64, ln_x: f64) -> LogTails {
         return uniform(a, x, ln_x);
     }
     let term = ln_gamma_term(a, x, ln_x);
-    if x < a + 1.0 {
+    // Up to two standard deviations above the mean Q is not small, and the series is the faster of the two.
+    let beyond = if a < 0.5 { 0.0 } else { 2.0 * a.sqrt() };
+    if x < a + 1.0 + beyond {
         let lower = (term + series(a, x).ln()).min(0.0);
         let upper = ln_1m_exp(lower);
         LogTails { lower, upper }

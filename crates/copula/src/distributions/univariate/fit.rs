@@ -93,7 +93,7 @@ impl Univariate {
     /// # Ok::<(), bochner_copula::Error>(())
     /// ```
     pub fn fit(sample: &[f64], family: Family) -> Result<Self, Error> {
-        let sorted = sorted_sample(sample)?;
+        check_sample(sample)?;
         let (allowed, admits) = family.admits();
         if let Some(row) = sample.iter().position(|x| !admits(*x)) {
             let got = sample[row];
@@ -122,10 +122,10 @@ impl Univariate {
             }
             Family::Gamma => gamma(sample),
             Family::Beta => beta(sample),
-            Family::StudentsT => students_t(&sorted),
+            Family::StudentsT => students_t(&sorted_sample(sample)?),
             Family::Uniform => Self::Uniform {
-                min: sorted[0],
-                max: sorted[sorted.len() - 1],
+                min: sample.iter().copied().fold(f64::INFINITY, f64::min),
+                max: sample.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             },
             Family::Empirical => Self::Empirical(Empirical::new(sample)?),
             Family::KernelDensity => Self::KernelDensity(KernelDensity::new(sample, None)?),
@@ -135,16 +135,21 @@ impl Univariate {
 
 /// A sample in ascending order, of two different finite values or more.
 pub(super) fn sorted_sample(sample: &[f64]) -> Result<Vec<f64>, Error> {
+    check_sample(sample)?;
+    let mut sorted = sample.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Ok(sorted)
+}
+
+fn check_sample(sample: &[f64]) -> Result<(), Error> {
     argument::finite("sample", &[sample.len()], sample)?;
     if sample.len() < 2 {
         return Err(Error::TooFew { got: sample.len() });
     }
-    let mut sorted = sample.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    if sorted[0] == sorted[sorted.len() - 1] {
+    if sample.iter().all(|x| *x == sample[0]) {
         return Err(Error::Constant { column: 0 });
     }
-    Ok(sorted)
+    Ok(())
 }
 
 /// The mean and the variance, divided by the number of values.
