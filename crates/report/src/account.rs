@@ -1,4 +1,4 @@
-//! What every report on a suite is written from, and the parts that all of them have.
+//! The material of a page, and the parts that all pages have.
 
 use crate::archive::Earlier;
 use crate::check::{Check, Mark};
@@ -16,11 +16,11 @@ use std::fmt;
 pub struct Account<'a> {
     /// The suite.
     pub card: &'static Card,
-    /// What was to be run.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What is finished.
+    /// The finished rows.
     pub results: &'a Results,
-    /// What became of the claims.
+    /// The judged claims.
     pub claims: &'a [Judged],
     /// The checks that were made; none unless the scale is `smoke`, unchanged.
     pub checks: &'a [Check],
@@ -28,7 +28,7 @@ pub struct Account<'a> {
     pub skipped: &'a [Skipped],
     /// The verdicts of these rows by the rule of before, where there was one.
     pub earlier: Option<&'a Earlier>,
-    /// What else the reader must know: changed epochs, units that failed.
+    /// Further notes: changed epochs, units that failed.
     pub notes: &'a [String],
     /// The curves and pictures of a finished unit.
     pub artefacts: &'a dyn Fn(&Unit) -> Option<Artefacts>,
@@ -135,7 +135,7 @@ impl Account<'_> {
         document.list(changed);
     }
 
-    /// How much of what was planned is finished, what was left out, and what was decided here.
+    /// Writes how much of the plan is finished, what was left out, and what was decided.
     pub fn conditions(&self, document: &mut Document) {
         let planned = self.plan.reported();
         document.heading("What was run, and what was not");

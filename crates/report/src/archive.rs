@@ -35,7 +35,7 @@ pub struct Earlier {
 pub struct Left {
     /// The id of the unit.
     pub id: String,
-    /// What it has left.
+    /// Its artefacts.
     pub artefacts: Artefacts,
 }
 
@@ -153,6 +153,7 @@ const SPELLINGS: [[&str; 2]; 15] = [
 mod tests {
     use super::*;
     use crate::row::tests::row as example;
+    use std::slice::from_ref;
 
     /// Writes rows and artefacts into a directory.
     fn written(rows: &[Row], left: &str) -> tempfile::TempDir {
@@ -168,8 +169,8 @@ mod tests {
     fn rows_and_artefacts_are_read_back() {
         let row = example();
         let left = format!(r#"{{"id":"{}","artefacts":{{"number":0.5}}}}"#, row.id);
-        let archive = Archive::read(written(&[row.clone()], &left).path()).unwrap();
-        assert_eq!(archive.rows, [row.clone()]);
+        let archive = Archive::read(written(from_ref(&row), &left).path()).unwrap();
+        assert_eq!(archive.rows, from_ref(&row));
         let number: Option<f64> = archive.artefacts[&row.id].get("number");
         assert_eq!(number, Some(0.5));
     }
@@ -208,7 +209,7 @@ mod tests {
             serde_json::from_str(r#"{"attention":{"mechanism":"RbfOnly"},"epochs":60}"#).unwrap();
         row.unit.settings = crate::Settings::of(&old);
         row.id = row.unit.id();
-        let archive = Archive::read(written(&[row.clone()], "").path()).unwrap();
+        let archive = Archive::read(written(from_ref(&row), "").path()).unwrap();
         assert_eq!(archive.rows[0].id, row.id);
         let settings: serde_json::Value = archive.rows[0].unit.settings.read().unwrap();
         assert_eq!(settings["attention"]["mechanism"], "rbf-only");

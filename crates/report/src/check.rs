@@ -16,9 +16,9 @@ pub struct Check {
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What the check looks for was seen.
+    /// The property was seen.
     Passed(String),
-    /// What the check looks for was not seen.
+    /// The property was not seen.
     Failed(String),
     /// No run is there in which the check could look.
     NotRun(String),

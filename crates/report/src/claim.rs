@@ -45,7 +45,7 @@ pub enum Test {
 pub enum Side {
     /// The direction of the claim alone, as for a bound.
     One,
-    /// Both directions: the claim could as well have turned out reversed.
+    /// Two directions: the claim could as well have turned out reversed.
     Two,
 }
 
@@ -84,7 +84,7 @@ pub struct Hypothesis {
     pub statistic: Statistic,
 }
 
-/// What is compared.
+/// The compared quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantity {
     /// The suite's metric as it is shown, in V-numbers.

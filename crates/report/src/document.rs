@@ -19,7 +19,7 @@ pub use plane::principal_plane;
 pub struct Document {
     /// The title.
     pub title: String,
-    /// What follows it.
+    /// The parts that follow it.
     pub blocks: Vec<Block>,
     /// Tables that are files of their own beside the report: their names and contents.
     pub tables: Vec<(String, String)>,
@@ -45,14 +45,14 @@ pub enum Block {
     Figure {
         /// The file's name, without its ending.
         name: String,
-        /// What they show.
+        /// The caption.
         caption: String,
         /// The pictures.
         pictures: Vec<Picture>,
     },
     /// Pictures side by side; in the HTML file only.
     Pictures {
-        /// What they show.
+        /// The caption.
         caption: String,
         /// The pictures.
         pictures: Vec<Picture>,
@@ -66,7 +66,7 @@ pub enum Picture {
     Chart(Chart),
     /// A matrix in 256 shades.
     Shades {
-        /// What it shows.
+        /// The title.
         title: String,
         /// Rows and columns.
         side: usize,

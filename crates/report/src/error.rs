@@ -1,4 +1,4 @@
-//! What can go wrong while rows are read and pages are written.
+//! The errors that occur while rows are read and pages are written.
 
 use std::io;
 use std::panic::Location;
@@ -11,7 +11,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}; check the path", path.display())]
     Io {
-        /// What was tried: "read" or "write".
+        /// The action: "read" or "write".
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A claim of a suite names a model or a set that no arm of the suite has.
@@ -54,7 +54,7 @@ pub enum Error {
     /// A scale that does not exist.
     #[error("the scale was given as {given:?}; expected smoke, desk or paper")]
     UnknownScale {
-        /// What was given.
+        /// The given name.
         given: String,
     },
 }

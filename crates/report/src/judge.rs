@@ -11,7 +11,7 @@ use crate::suite::Card;
 use crate::{Number, Preset, Results};
 use std::fmt;
 
-/// What became of a claim. V-numbers and measures alone decide.
+/// The outcome of a claim. V-numbers and measures alone decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The null hypothesis is rejected.
@@ -68,7 +68,7 @@ pub struct Evidence {
     pub sets: Vec<&'static str>,
     /// The difference in favour of the claim: mean ± standard error, or the runs that reach the value.
     pub shown: String,
-    /// The same in R-numbers, which decide nothing.
+    /// The difference in R-numbers, which decide nothing.
     pub in_r: Option<String>,
     /// The one-sided p-values of the hypothesis and of its opposite.
     pub p_values: [f64; 2],
@@ -287,10 +287,10 @@ impl Court<'_> {
                     Than::Model {
                         name,
                         preset,
-                        share,
+                        share: 1.0,
                     },
                     _,
-                ) if share == 1.0 => reading(name, preset),
+                ) => reading(name, preset),
                 (Than::Model { name, share, .. }, _) => format!("{share} of {name}"),
                 (Than::Value(value), Sense::More) => format!("at least {value}"),
                 (Than::Value(value), Sense::Less) => format!("at most {value}"),

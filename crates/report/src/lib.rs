@@ -33,7 +33,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`unit`], [`settings`] | the description of a run |
+//! | [`mod@unit`], [`settings`] | the description of a run |
 //! | [`row`], [`archive`], [`results`] | the results of runs, on disk and in memory |
 //! | [`suite`], [`plan`] | the declaration of an experiment, its arms and their order |
 //! | [`claim`], [`mod@judge`], [`statistics`] | claims, verdicts, and the statistics behind them |

@@ -1,10 +1,10 @@
-//! What is run: the arms of a suite, and the order of their units.
+//! The plan of a run: the arms of a suite, and the order of their units.
 
 use crate::suite::{At, Card, Experiment, Set};
 use crate::{Number, Preset, Results, Scale, Settings, Unit};
 use bochner_datasets::Protocol;
 
-/// What an arm is run for; units run in this order.
+/// The purpose of an arm; units run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// A choice for the models of all sets rests on it. Every shard runs it, since no shard knows the rest of the plan
@@ -36,15 +36,15 @@ pub struct Arm {
     pub set: &'static str,
     /// The model.
     pub model: &'static str,
-    /// What sets it apart from other arms of the model, such as `p = 2`.
+    /// The difference from other arms of the model, such as `p = 2`.
     pub tag: Option<String>,
     /// The reading of the method.
     pub preset: Preset,
-    /// How the reading is called in tables: a model that is the same in all has them all.
+    /// The name of the reading in tables: a model that is the same in all readings has them all.
     pub reading: &'static str,
-    /// How the rows are divided.
+    /// The division of the rows.
     pub protocol: Protocol,
-    /// What it is run for.
+    /// Its purpose.
     pub role: Role,
     /// Whether a published number of the model on the set is one of the same rows.
     pub comparable: bool,
@@ -137,20 +137,20 @@ impl Arm {
     }
 }
 
-/// What is known of choices when arms are asked for.
+/// The choices that are known when arms are asked for.
 #[derive(Clone, Copy, Debug)]
 pub enum Choices<'a> {
-    /// Nothing.
+    /// No choice.
     None,
     /// Every choice falls on its last candidate, and every gate is passed. Suites list candidates from the cheapest to the
     /// dearest, so that projected times are upper bounds.
     Dearest,
-    /// What these results say.
+    /// The choices of these results.
     Of(&'a Results),
 }
 
 impl Choices<'_> {
-    /// Which of several groups of units validation chooses: the one with the best mean value, of equal ones
+    /// The place of the group of units that validation chooses: the one with the best mean value, of equal ones
     /// that with the smaller mean loss, then the first. `None` unless all are finished.
     pub fn best<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
         let results = match self {
@@ -166,13 +166,13 @@ impl Choices<'_> {
             .map(|(place, _)| place)
     }
 
-    /// Which of several groups of units has the smallest mean loss on the validation part, in its V-epochs, of equal ones
+    /// The place of the group of units with the smallest mean loss on the validation part, in its V-epochs, of equal ones
     /// the first. `None` unless all are finished.
     pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
         self.least_of(groups, |results, group| Some(results.validated(group)?.1))
     }
 
-    /// Which of several groups of units has the smallest mean of a measure, of equal ones the first. `None` unless all
+    /// The place of the group of units with the smallest mean of a measure, of equal ones the first. `None` unless all
     /// are finished.
     pub fn least<A: AsRef<[Unit]>>(&self, measure: &str, groups: &[A]) -> Option<usize> {
         self.least_of(groups, |results, group| {
@@ -222,18 +222,18 @@ pub struct Plan {
     pub repeats: Vec<Unit>,
 }
 
-/// What a plan is made for.
+/// The circumstances of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// The scale.
     pub scale: Scale,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
-    /// What becomes of models that run [on request](crate::suite::Model::on_request()).
+    /// The treatment of models that run [on request](crate::suite::Model::on_request()).
     pub on_request: OnRequest,
 }
 
-/// What becomes of models that run only where they are asked for by name.
+/// The treatment of models that run only where they are asked for by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRequest {
     /// They are left out.

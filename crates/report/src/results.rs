@@ -7,7 +7,7 @@ use crate::suite::Direction;
 use bochner_datasets::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which of the numbers of a row.
+/// A number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// The test value in the epoch that validation chose: what claims may rest on.
@@ -82,7 +82,7 @@ impl Results {
         self.rows.values().flatten()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.all().count()
     }
@@ -135,7 +135,7 @@ impl Results {
         mean(&values.collect::<Option<Vec<f64>>>()?).ok()
     }
 
-    /// How a finished arm does in validation: the mean of its values, as a loss, and of their losses, infinite
+    /// The validation of a finished arm: the mean of its values, as a loss, and of their losses, infinite
     /// where none was recorded.
     pub fn validated(&self, arm: &impl AsRef<[Unit]>) -> Option<(f64, f64)> {
         let loss = |row: &&Row| row.validation_loss.unwrap_or(f64::INFINITY);

@@ -1,4 +1,4 @@
-//! What a finished unit leaves behind.
+//! The row and the artefacts of a finished unit.
 
 use crate::Unit;
 use base64::Engine;
@@ -29,7 +29,7 @@ pub struct Row {
     pub id: String,
     /// The table of the paper.
     pub table: String,
-    /// What was run.
+    /// The unit.
     #[serde(flatten)]
     pub unit: Unit,
     /// Numbers that were trained.
@@ -64,7 +64,7 @@ pub struct Row {
     pub first_mse: f64,
     /// The mean square training error in the last epoch.
     pub last_mse: f64,
-    /// What the suite has measured besides, by name.
+    /// Further measures of the suite, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub measures: BTreeMap<String, f64>,
     /// Wall-clock time, summed over the attempts of an interrupted unit up to their last
@@ -79,7 +79,7 @@ pub fn at_last(name: &str) -> String {
     format!("{name}, last epoch")
 }
 
-/// What one unit leaves besides its numbers, by name: curves, predictions, heads.
+/// The artefacts of one unit, by name: curves, predictions, heads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Artefacts(BTreeMap<String, Value>);
@@ -110,7 +110,7 @@ impl Artefacts {
         Self(renamed.collect())
     }
 
-    /// What stands under a name; `None` if nothing does, or something else.
+    /// The artefact of a name; `None` if there is none, or another type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()
     }
@@ -158,13 +158,13 @@ pub struct Predictions {
     pub time: Vec<f32>,
     /// The target.
     pub truth: Vec<f32>,
-    /// What the model says.
+    /// The prediction.
     pub predicted: Vec<f32>,
     /// The test rows.
     pub test: Vec<usize>,
 }
 
-/// What the heads of an attention layer have learnt.
+/// The learnt state of the heads of an attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heads {
     /// The attention weights of each head.
@@ -177,12 +177,12 @@ pub struct Heads {
     pub correlation: Option<Vec<f32>>,
 }
 
-/// How the weights of attention along edges spread: over the heads, and within each of them.
+/// The spread of the weights of attention along edges: over the heads, and within each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The mean over the edges of the standard deviation over the heads.
     pub deviation: f64,
-    /// How many edges have a standard deviation in each twentieth of the range from 0 to one half,
+    /// The number of edges with a standard deviation in each twentieth of the range from 0 to one half,
     /// which is the largest there can be.
     pub histogram: Vec<usize>,
     /// For each head, the mean over the nodes of the entropy of the weights that a node gives, in nats.

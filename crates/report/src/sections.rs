@@ -27,5 +27,5 @@ pub use tables::{
 /// Instead of a finding on a set that the baseline is not good enough on.
 const NOT_ADEQUATE: &str = "set-up not adequate";
 
-/// What stands in a cell without value.
+/// The content of a cell without value.
 pub const NOTHING: &str = "-";

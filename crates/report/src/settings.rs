@@ -1,10 +1,10 @@
-//! What fixes a training run besides data and seed.
+//! Settings of training runs.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What fixes a training run besides data and seed: a suite's own settings as a JSON object.
+/// The settings of a training run, besides data and seed: a suite's own settings as a JSON object.
 ///
 /// The frame reads few of its fields: `epochs`, which every suite has, and `p` and `points`, which tables show
 /// where they are there. The order of the fields is kept, since a unit's id is a fingerprint of the text.

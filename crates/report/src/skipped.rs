@@ -5,15 +5,15 @@ use std::fmt;
 /// A data set that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Which one, by the name that tables give it.
+    /// Its name in tables.
     pub set: String,
-    /// Where it was looked for, or what is wrong with its files.
+    /// The places where it was looked for, or the fault in its files.
     pub reason: String,
-    /// What to do about it, before the same run again.
+    /// The remedy, before the same run again.
     pub remedy: Remedy,
 }
 
-/// What brings a data set back.
+/// The remedy for a missing data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// A command that fetches all files of the set that are missing.

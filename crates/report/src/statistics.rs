@@ -165,7 +165,7 @@ impl Paired {
         Self::new(&differences.collect::<Vec<_>>(), None)
     }
 
-    /// What the two-sided 95 % interval of the mean difference allows to say.
+    /// The finding by the two-sided 95 % interval of the mean difference.
     pub fn finding(&self) -> Finding {
         match self.estimate.map(|estimate| estimate.interval(LEVEL)) {
             None => Finding::TooFewRuns,

@@ -1,4 +1,4 @@
-//! What a suite declares: everything about an experiment that is not shared with all others.
+//! The declaration of a suite: everything about an experiment that is not shared with all others.
 
 mod metric;
 mod published;
@@ -27,23 +27,23 @@ pub struct Card {
     pub sets: &'static [Set],
     /// The models, in the paper's order.
     pub models: &'static [Model],
-    /// What is measured.
+    /// The metric.
     pub metric: Metric,
     /// The model that others are compared with.
     pub baseline: &'static str,
     /// The baseline's name in a sentence.
     pub against: &'static str,
-    /// What the paper prints.
+    /// The published values.
     pub published: &'static [Line],
     /// Whether scale `smoke` runs the first unit of each arm of the smallest set twice: the bits must agree.
     pub repeats: bool,
-    /// What the reader must know before the first table.
+    /// The text before the first table.
     pub opening: &'static str,
-    /// What the scales `smoke`, `desk` and `paper` are.
+    /// The texts about the scales `smoke`, `desk` and `paper`.
     pub scopes: [&'static str; 3],
-    /// What is special about the sizes of scale `smoke`.
+    /// The sizes of scale `smoke`, in words.
     pub smoke: &'static str,
-    /// What the paper leaves open and was decided here.
+    /// Decisions about what the paper leaves open.
     pub decided: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ pub struct Set {
     pub size: usize,
     /// The smallest scale at which the set is run without being asked for by name.
     pub from: Scale,
-    /// What the baseline must reach in validation, as it is shown, for the set to be judged.
+    /// The validation value, as it is shown, that the baseline must reach for the set to be judged.
     pub gate: Option<f64>,
     /// The validation value, as it is shown, below which the report calls the baseline badly trained.
     pub poor_below: Option<f64>,
@@ -173,7 +173,7 @@ impl Card {
         self.model(name).is_some_and(|model| model.on_request)
     }
 
-    /// What the paper prints for a model on a set, by its title.
+    /// The published value of a model on a set, by its title.
     pub fn published(&self, model: &str, set: &str) -> Option<Published> {
         let column = self.sets.iter().position(|other| other.title == set)?;
         let line = self.published.iter().find(|line| line.model == model)?;
@@ -192,7 +192,7 @@ pub struct At<'a> {
     pub set: &'static Set,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
-    /// What earlier runs have chosen.
+    /// The choices of earlier runs.
     pub choices: Choices<'a>,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How large the experiments are.
+/// The size of the experiments.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -91,9 +91,9 @@ pub struct Unit {
     pub variant: String,
     /// The reading of the method.
     pub preset: Preset,
-    /// How the rows are divided.
+    /// The division of the rows.
     pub protocol: Protocol,
-    /// Which of the splits, from zero.
+    /// The split, counted from zero.
     pub split: usize,
     /// The seed of everything random.
     pub seed: u64,

@@ -28,8 +28,6 @@ pub struct Config {
     pub downloads: Policy,
     /// Where results are kept.
     pub out: PathBuf,
-    /// Directories of rows and artefacts that are taken over before anything runs.
-    pub import: Vec<PathBuf>,
     /// Units that run at a time.
     pub jobs: usize,
     /// Threads of all units together.
@@ -54,7 +52,6 @@ impl Default for Config {
             data: None,
             downloads: Policy::Download,
             out: "results".into(),
-            import: Vec::new(),
             jobs: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             shard: Shard::WHOLE,

@@ -39,10 +39,6 @@ struct Arguments {
     /// Where results are kept; finished units found there are not run again
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Take over the rows.jsonl of this directory, with the artefacts.jsonl beside it, so that its units are finished; rows
-    /// that are described otherwise than units are today are left out; may be given several times
-    #[arg(long, value_name = "DIR")]
-    import: Vec<PathBuf>,
     /// Units that run at a time
     #[arg(long, value_name = "N", default_value_t = 1)]
     jobs: usize,
@@ -149,7 +145,6 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
             Policy::Download
         },
         out: arguments.out,
-        import: arguments.import,
         jobs: arguments.jobs,
         threads: arguments.threads.unwrap_or(defaults.threads),
         shard: arguments.shard,

@@ -12,8 +12,6 @@ use std::sync::atomic::AtomicBool;
 /// What a reproduction has done.
 #[derive(Debug, Default)]
 pub struct Reproduction {
-    /// Rows that were imported and new.
-    pub imported: usize,
     /// What was asked for.
     pub suites: Vec<&'static str>,
     /// The suites that are measured in one go.
@@ -33,13 +31,8 @@ pub struct Reproduction {
 pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
     config.check()?;
     let store = Store::open(&config.out)?;
-    let imported = config
-        .import
-        .iter()
-        .map(|directory| store.import(directory));
     let suites = config.selected()?;
     let mut done = Reproduction {
-        imported: imported.sum::<Result<usize, Error>>()?,
         suites: suites.iter().map(|suite| suite.name()).collect(),
         ..Reproduction::default()
     };
@@ -118,16 +111,13 @@ impl Reproduction {
 
     /// A few lines for the terminal.
     pub fn summary(&self) -> String {
-        let imported = (self.imported > 0).then(|| format!("{} rows imported\n", self.imported));
         let suites = self.assessments.iter();
         let suites = suites.map(|suite| format!("{}\n{}", suite.suite, suite.summary()));
         let tables = self.tables.iter();
         let tables = tables.map(|run| format!("{}\n{}", run.suite, run.summary()));
         let nothing = "nothing was run: the data of every set are missing or wrong\n";
         let void = self.is_void().then(|| nothing.to_owned());
-        imported
-            .into_iter()
-            .chain(suites)
+        suites
             .chain(tables)
             .chain(void)
             .collect::<Vec<_>>()

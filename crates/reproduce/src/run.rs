@@ -328,8 +328,7 @@ fn without_artefacts(
     let (lacking, finished) = (lacking.count(), finished.count());
     (lacking > 0).then(|| {
         format!(
-            "**{lacking} of {finished} finished units have no artefacts** (rows imported without an `artefacts.jsonl` have \
-             none): pictures, and tables of what heads have learnt, are without them."
+            "**{lacking} of {finished} finished units have no artefacts**: pictures, and tables of what heads have learnt, are without them."
         )
     })
 }

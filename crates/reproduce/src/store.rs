@@ -2,8 +2,8 @@
 
 mod atomic;
 mod checkpoint;
-mod import;
 
+use bochner_report::archive::Left;
 use bochner_report::row::{Artefacts, Row};
 pub use checkpoint::{Checkpoint, History};
 
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
 /// are written before. Directories of several runs are merged by copying `units` and `artefacts`
-/// together, since equal names mean equal units; [`Store::import`] takes over rows and artefacts of one suite.
+/// together, since equal names mean equal units.
 ///
 /// One process at a time writes to a directory; the lock is given up when the process ends,
 /// however it ends.
@@ -117,15 +117,8 @@ impl Store {
     /// # Errors
     /// [`Error::Io`]; the units recorded before stay as they are.
     pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
-        self.leave(&row.unit, artefacts)?;
-        self.finish(row)
-    }
-
-    fn leave(&self, unit: &Unit, artefacts: &Artefacts) -> Result<(), Error> {
-        atomic::write(&self.place("artefacts", unit), &line(artefacts))
-    }
-
-    fn finish(&self, row: &Row) -> Result<(), Error> {
+        // The row makes the unit finished, so that it comes last.
+        atomic::write(&self.place("artefacts", &row.unit), &line(artefacts))?;
         atomic::write(&self.place("units", &row.unit), &line(row))?;
         self.clear(&row.unit)
     }
@@ -211,6 +204,25 @@ impl Store {
         rows: impl IntoIterator<Item = &'a (impl Serialize + 'a)>,
     ) -> Result<PathBuf, Error> {
         let lines: Vec<u8> = rows.into_iter().flat_map(line).collect();
+        self.write(name, &lines)
+    }
+
+    /// Writes the artefacts of some rows' units to a file of this name, one JSON object a line.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::CorruptResult`] for artefacts that cannot be read.
+    pub(crate) fn export_artefacts<'a>(
+        &self,
+        name: &str,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> Result<PathBuf, Error> {
+        let mut lines = Vec::new();
+        for row in rows {
+            if let Some(artefacts) = self.artefacts(&row.unit)? {
+                let id = row.id.clone();
+                lines.extend(line(&Left { id, artefacts }));
+            }
+        }
         self.write(name, &lines)
     }
 

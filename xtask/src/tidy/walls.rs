@@ -41,7 +41,8 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
                 breaches.push(format!("{package} without features depends on {heavy}"));
             }
         }
-        if name == "graph" && tree(&bare, "bochner-attention")? != Versions::None {
+        let without_attention = ["graph", "report"].contains(&name.as_str());
+        if without_attention && tree(&bare, "bochner-attention")? != Versions::None {
             breaches.push(format!("{package} without features depends on attention"));
         }
     }

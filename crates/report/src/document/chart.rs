@@ -21,13 +21,13 @@ const LEGEND_LINE: f64 = 16.0;
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
 }
 
@@ -45,13 +45,13 @@ pub enum Axis {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// How they are drawn.
+    /// The marks.
     pub marks: Marks,
     /// The points.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How points are drawn.
+/// The marks of points.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Marks {
     /// Joined by a line, in their order.
@@ -85,7 +85,7 @@ impl Axis {
         .filter(|place| place.is_finite())
     }
 
-    /// Where the lines across the chart go, and what stands beside them.
+    /// The places of the lines across the chart, with their labels.
     fn ticks(&self, range: Range) -> Vec<(f64, String)> {
         match self {
             Self::Linear(_) => range.ticks().into_iter().map(|t| (t, short(t))).collect(),
@@ -229,7 +229,7 @@ struct Legend {
     svg: String,
 }
 
-/// How the line of a series is drawn: dashed once the colours are used up.
+/// The stroke of a series: dashed once the colours are used up.
 fn drawn(series: usize) -> String {
     let colour = COLOURS[series % COLOURS.len()];
     match series < COLOURS.len() {
@@ -238,7 +238,7 @@ fn drawn(series: usize) -> String {
     }
 }
 
-/// How the marks of a series are filled: hollow once the colours are used up.
+/// The filling of the marks of a series: hollow once the colours are used up.
 fn filled(series: usize) -> String {
     let colour = COLOURS[series % COLOURS.len()];
     match series < COLOURS.len() {

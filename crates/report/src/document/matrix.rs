@@ -15,7 +15,7 @@ const LETTERS: [f64; 2] = [7.2, 6.0];
 /// A small matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The names of both rows and columns; empty where they have none.
     pub names: Vec<String>,
@@ -23,11 +23,11 @@ pub struct Matrix {
     pub side: usize,
     /// The cells, row by row.
     pub values: Vec<f32>,
-    /// How values are coloured.
+    /// The colours of the values.
     pub colours: Colours,
 }
 
-/// How values are coloured.
+/// The colours of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
     /// Blue for -1, white for 0, red for 1.
@@ -49,7 +49,7 @@ impl Matrix {
         CELL * self.side as f64
     }
 
-    /// What names take beside and above the cells.
+    /// The space of the names beside and above the cells.
     fn names_take(&self) -> f64 {
         let longest = self.names.iter().map(|name| name.chars().count()).max();
         longest.map_or(0.0, |letters| 8.0 + LETTERS[1] * letters as f64)

@@ -7,7 +7,7 @@ use crate::plan::{Arm, Role};
 use crate::suite::Set;
 use crate::{Account, Number, Scale};
 
-/// What the baseline reaches in validation on each set with a gate, with which settings, and whether the set counts. Nothing
+/// The validation value of the baseline on each set with a gate, its settings, and whether the set counts. Nothing
 /// is written at scale `smoke`.
 pub fn gates(document: &mut Document, account: &Account<'_>) {
     let card = account.card;

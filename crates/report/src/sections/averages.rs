@@ -7,11 +7,11 @@ use crate::judge::average_over;
 use crate::statistics::{Estimate, mean};
 use crate::{Account, Number, Scale};
 
-/// What an average over sets is, for readers of its numbers.
+/// The explanation of averages over sets.
 const AVERAGE: &str = "Mean over the sets of the model's mean differences ± the standard error of that mean, from those of \
                        the sets (SE' where folds share training rows). A positive d favours the model.";
 
-/// What a difference is, for readers of its numbers.
+/// The explanation of differences.
 const DIFFERENCE: &str = "d is in favour of the claim, in the units of the tables: mean ± standard error (SE' where folds \
                           share training rows), or the number of runs that reach the value. In brackets stand the \
                           one-sided p-values of d and of its opposite, before any correction.";

@@ -10,7 +10,7 @@ use crate::{Account, Number};
 use bochner_datasets::Protocol;
 use std::collections::BTreeMap;
 
-/// What a choice among arms goes by.
+/// The criterion of a choice among arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenBy {
     /// The best mean validation value; among equal ones the smaller loss beside it.
@@ -34,7 +34,7 @@ impl ChosenBy {
         }
     }
 
-    /// What the choice sees of an arm that is complete.
+    /// The value by which a complete arm is chosen.
     fn seen(self, account: &Account<'_>, arm: &Arm) -> Option<f64> {
         let value = account.results.mean(arm, Number::Validation);
         match self {
@@ -85,7 +85,7 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, by: ChosenBy
     }
 }
 
-/// What validation saw of each of the settings among which a choice for a model was made: once for all sets together,
+/// Writes the validation of each of the settings among which a choice for a model was made: once for all sets together,
 /// then once more on each set of its own. Nothing is written unless there was a choice.
 pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str, by: ChosenBy) {
     let plan = account.plan;
@@ -170,7 +170,7 @@ pub fn waiting(document: &mut Document, account: &Account<'_>) {
     document.list(waiting);
 }
 
-/// What becomes of each model if validation chooses its norm anew on each split, among its own arm and those of
+/// Writes the results of each model if validation chooses its norm on each split, among its own arm and those of
 /// [`Role::Candidate`]. Nothing is written without candidates.
 pub fn chosen_on_each_split(document: &mut Document, account: &Account<'_>) {
     let arms = account.plan.compared().filter(|arm| arm.tag.is_none());

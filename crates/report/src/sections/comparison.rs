@@ -7,14 +7,14 @@ use crate::plan::Arm;
 use crate::statistics::Paired;
 use crate::{Account, Number, Preset, Scale};
 
-/// What a section of comparisons says.
+/// The texts of a section of comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
     /// The heading.
     pub heading: &'static str,
-    /// What the numbers are.
+    /// The explanation of its numbers.
     pub text: &'static str,
-    /// What the pairs are in which one thing is added.
+    /// The explanation of pairs in which one thing is added.
     pub steps: &'static str,
     /// The columns that name an arm.
     pub names: Columns<'a>,

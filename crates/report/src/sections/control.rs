@@ -4,7 +4,7 @@ use crate::document::Document;
 use crate::{Account, Number};
 
 /// A model of one epoch that nothing is learnt from but its rank: on which sets it lies above the paper's best number.
-/// Nothing is written while no set has both.
+/// Writes nothing while no set has both.
 pub fn control(document: &mut Document, account: &Account<'_>, model: &str) {
     let (card, plan, metric) = (account.card, account.plan, account.card.metric);
     let mut above = Vec::new();

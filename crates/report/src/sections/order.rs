@@ -1,4 +1,4 @@
-//! What becomes of models that see the order of rows when the rows are read in another order.
+//! Models that see the order of rows, with the rows read in another order.
 
 use super::tables::{Column, Columns, cells};
 use crate::document::Document;

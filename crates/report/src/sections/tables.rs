@@ -8,7 +8,7 @@ use crate::row::at_last;
 use crate::suite::{Line, Published};
 use crate::{Account, Number, Scale};
 
-/// What stands in a column of a table of arms.
+/// The content of a column in a table of arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The set.
@@ -17,9 +17,9 @@ pub enum Column {
     Model,
     /// The reading of the method.
     Preset,
-    /// How the rows are divided.
+    /// The division of the rows.
     Splits,
-    /// What the paper prints.
+    /// The published values.
     Paper,
     /// A mean ± its population deviation.
     Ours(Number),
@@ -27,19 +27,19 @@ pub enum Column {
     Difference(Number),
     /// The mean difference from the baseline, split by split, with its errors and wins.
     Gain(Number),
-    /// What the comparison with the baseline has found.
+    /// The finding of the comparison with the baseline.
     Verdict,
     /// The norm p.
     P,
     /// The spectral points R.
     Points,
-    /// How many numbers are trained.
+    /// The number of trained parameters.
     Parameters,
     /// The mean R-number less the mean V-number.
     Optimism,
     /// Epochs that were trained, on average.
     Epochs,
-    /// How many units are finished.
+    /// The number of finished units.
     N,
     /// Seconds a unit, on average.
     Seconds,

@@ -1,8 +1,8 @@
-//! What a suite measures, and how it is shown.
+//! The metric of a suite, and how it is shown.
 
 use crate::statistics::{Estimate, Paired};
 
-/// Which of two values is the better one.
+/// The better direction of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Errors.
@@ -11,7 +11,7 @@ pub enum Direction {
     Larger,
 }
 
-/// How a recorded value is shown.
+/// The form in which a recorded value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The recorded value is shown unchanged.
@@ -22,12 +22,12 @@ pub enum Shown {
     Percent,
 }
 
-/// What a suite measures.
+/// The metric of a suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Which recorded values are better.
+    /// The better direction of recorded values.
     pub direction: Direction,
-    /// How recorded values are shown.
+    /// The form in which recorded values are shown.
     pub shown: Shown,
     /// Several of the shown values in a sentence, such as `accuracies`.
     pub plural: &'static str,
@@ -90,7 +90,7 @@ impl Metric {
         }
     }
 
-    /// What deviations of recorded values are multiplied with.
+    /// The factor of deviations of recorded values.
     pub fn factor(&self) -> f64 {
         match self.shown {
             Shown::Plain => 1.0,

@@ -1,11 +1,11 @@
-//! What the paper prints.
+//! The published values.
 
 /// A published value, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The mean over the runs.
     pub mean: f64,
-    /// What stands after ±; absent where the paper prints none.
+    /// The number after ±; absent where the paper prints none.
     pub deviation: Option<f64>,
 }
 

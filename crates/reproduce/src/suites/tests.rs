@@ -224,7 +224,10 @@ fn cards_arms_and_claims_name_the_same_models_and_sets() {
 }
 
 /// Table 4 with a claim about what it does not have.
-struct Misspelt(fn() -> Claim);
+struct Misspelt(Slip);
+
+/// Makes a claim on the line that calls it.
+type Slip = fn() -> Claim;
 
 impl Experiment for Misspelt {
     fn card(&self) -> &'static bochner_report::suite::Card {
@@ -250,7 +253,7 @@ fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_its_line_
         Claim::all("C9", "a slip of the pen", vec![better])
     }
     const FIRST: u32 = line!() + 2;
-    let claims: [(fn() -> Claim, &str); 3] = [
+    let claims: [(Slip, &str); 3] = [
         (|| better("MIKNA", "CO2"), "MIKNA"),
         (|| better("Concrete", "CO2"), "Concrete"),
         (|| better("MIKAN", "IKAN"), "IKAN"),

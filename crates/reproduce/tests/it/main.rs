@@ -1,10 +1,10 @@
 //! The program `reproduce`, as it is called.
 
 mod a_killed_translation_resumes;
+mod a_page_is_written_again_from_its_rows;
 mod a_wrong_file_is_named;
 #[cfg(unix)]
 mod endurance;
-mod imported_rows_are_not_run_again;
 mod killed_runs_resume_bit_identically;
 mod models_on_request;
 mod nothing_to_run_is_a_failure;
