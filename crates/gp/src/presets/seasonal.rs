@@ -9,7 +9,7 @@ use ndarray::{ArrayView1, ArrayView2};
 /// The process of a smooth trend, seasons that change slowly, irregularities of medium length and noise of short
 /// range, started by the data.
 ///
-/// $$k = v_1 k_{\text{RBF}}(l_1) + v_2 k_{\text{RBF}}(l_2)\, k_{\text{sin}}(P, l) + v_3 k_{\text{RQ}}(l_3, \alpha) +
+/// $$k = v_1 k_{\text{RBF}}(l_1) + v_2 k_{\text{RBF}}(l_2) k_{\text{sin}}(P, l) + v_3 k_{\text{RQ}}(l_3, \alpha) +
 /// v_4 k_{\text{RBF}}(l_4)$$
 ///
 /// *where* $P$ is the `period`, in the unit of `x`, at which the seasons start. The independent noise of each
