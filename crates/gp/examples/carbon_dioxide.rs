@@ -16,9 +16,12 @@ fn months() -> Result<(Array2<f64>, Array1<f64>), Box<dyn Error>> {
     let data = std::env::var_os("BOCHNER_DATA").ok_or("BOCHNER_DATA names the data directory")?;
     let path = PathBuf::from(data).join("co2").join(co2::FILE);
     let months = co2::parse(co2::FILE, &std::fs::read(path)?)?;
-    let years = months.iter().map(|month| month.date).collect();
-    let years = Array2::from_shape_vec((months.len(), 1), years)?;
-    Ok((years, months.iter().map(|month| month.ppm).collect()))
+    let measured = months
+        .iter()
+        .filter_map(|month| Some((month.date, month.ppm?)));
+    let (years, ppm): (Vec<f64>, Vec<f64>) = measured.unzip();
+    let years = Array2::from_shape_vec((years.len(), 1), years)?;
+    Ok((years, ppm.into()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
