@@ -125,7 +125,8 @@ fn a_decoder_of_constant_states_allocates_in_its_first_steps_alone() {
         let decoder = decoder(direct(Form::LinearTime));
         for beam in [1, 4] {
             let allocating = allocating(&decoder, beam);
-            assert_eq!(allocating, [0], "beam {beam}");
+            let late = allocating.iter().any(|&step| step > 0);
+            assert!(!late, "beam {beam}: {allocating:?}");
         }
     });
 }
