@@ -133,7 +133,7 @@ fn names_that_cannot_be_are_refused() {
         ),
         "{error}"
     );
-    // The same type again.
+    // Registering a type a second time is no error.
     register::<SoftCap>().unwrap();
     assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
 }

@@ -30,7 +30,7 @@ const KERNELS: [(&str, usize); 5] = [
 const POINTS: usize = 3;
 
 fn kernel<T: Real>(name: &str, mask: &Mask, learnt: &[T]) -> Settings<T> {
-    // Of each head all points of the first kind, then all of the second.
+    // Each head has all points of the first kind, then all of the second.
     let kinds = learnt.len() / (HEADS * POINTS * WIDE);
     let all = ArrayView4::from_shape((HEADS, kinds, POINTS, WIDE), learnt).unwrap();
     let of = |kind| {
