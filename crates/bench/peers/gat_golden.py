@@ -1,6 +1,6 @@
 """Golden cases of PyTorch Geometric's GATConv and GATv2Conv, in double precision.
 
-    python gat_golden.py ../../crates/graph/tests/layer/pytorch_geometric.json
+    python gat_golden.py ../../graph/tests/it/layer/pytorch_geometric.json
 
 Each case holds a small graph, features, parameters in the layout of bochner-graph (matrices as lists of
 rows), what the layer gives, and the gradients of the sum of the output times a cotangent. Self loops are
@@ -31,7 +31,16 @@ def short(*shape):
     return (torch.randn(shape) * 100).round() / 100
 
 
-def case(name, conv, concat=True, attributes=False, bipartite=False, bias=True, residual=False):
+def case(
+    name,
+    conv,
+    concat=True,
+    attributes=False,
+    bipartite=False,
+    bias=True,
+    residual=False,
+    **options,
+):
     torch.manual_seed(sum(map(ord, name)))
     sizes = (SOURCE_INPUTS, INPUTS) if bipartite else INPUTS
     layer = conv(
@@ -44,14 +53,11 @@ def case(name, conv, concat=True, attributes=False, bipartite=False, bias=True, 
         edge_dim=ATTRIBUTES if attributes else None,
         bias=bias,
         residual=residual,
+        **options,
     )
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(short(*parameter.shape))
-        if conv is GATv2Conv and bias:
-            # Theirs adds constants before the score, which the paper has not.
-            layer.lin_l.bias.zero_()
-            layer.lin_r.bias.zero_()
     sources = SOURCES if bipartite else NODES
     index = edges(NODES, sources, 17)
     x = short(NODES, INPUTS).requires_grad_()
@@ -96,10 +102,20 @@ def parameters(layer, conv, bipartite):
     def heads(p):
         return p[0]
 
+    def unchanged(p):
+        return p
+
     if conv is GATv2Conv:
         put("weight", (layer.lin_r.weight, transposed))
-        put("source_weight", (layer.lin_l.weight, transposed))
+        if not layer.share_weights:
+            put("source_weight", (layer.lin_l.weight, transposed))
+        if layer.lin_r.bias is not None:
+            put("weight_bias", (layer.lin_r.bias, unchanged))
+            if not layer.share_weights:
+                put("source_weight_bias", (layer.lin_l.bias, unchanged))
         put("a", (layer.att, heads))
+        if layer.lin_edge is not None:
+            put("edge_weight", (layer.lin_edge.weight, transposed))
     else:
         if bipartite:
             put("weight", (layer.lin_dst.weight, transposed))
@@ -111,7 +127,7 @@ def parameters(layer, conv, bipartite):
             put("edge_weight", (layer.lin_edge.weight, transposed))
             put("edge_a", (layer.att_edge, heads))
     if layer.bias is not None:
-        put("bias", (layer.bias, lambda p: p))
+        put("bias", (layer.bias, unchanged))
     if layer.res is not None:
         put("residual", (layer.res.weight, transposed))
     return found
@@ -138,6 +154,17 @@ def main(path):
         case("gatv2-average", GATv2Conv, concat=False),
         case("gatv2-bipartite", GATv2Conv, bipartite=True, residual=True),
         case("gatv2-no-bias", GATv2Conv, bias=False, residual=True),
+        case("gatv2-attributes", GATv2Conv, attributes=True),
+        case("gatv2-attributes-no-bias", GATv2Conv, attributes=True, bias=False),
+        case("gatv2-shared", GATv2Conv, share_weights=True, attributes=True),
+        case(
+            "gatv2-everything",
+            GATv2Conv,
+            concat=False,
+            attributes=True,
+            bipartite=True,
+            residual=True,
+        ),
     ]
     provenance = {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__}
     with open(path, "w") as file:

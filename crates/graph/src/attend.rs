@@ -1,6 +1,6 @@
 //! Attention along edges, and its vector-Jacobian product.
 
-use crate::engine::{Alpha, Call, Cotangent, Prepared};
+use crate::engine::{Alpha, Call, Cotangent, Prepared, by_edge};
 use crate::score::{EdgeTermGradients, PointsGradients};
 use crate::settings::{Merge, Shape};
 use crate::{Error, Graph, Settings};
@@ -94,7 +94,7 @@ pub struct EdgeAttentionGradients<T> {
 ///
 /// # Numerics
 /// $O(N H F + E H F)$ time, for the dynamic score as well, and $O(N H R F + E H)$ more for a kernel
-/// score; $O(E H + N H F)$ memory. The largest score of a target is taken off before the
+/// score; $O(E H + N H F)$ memory, and $O(E H F)$ for the dynamic score with attributes of the edges. The largest score of a target is taken off before the
 /// exponentials. Kernel scores are compared in double precision; where a similarity is exactly zero
 /// at $e = 0$, the weights are those of the limit $e \to 0+$, and where a squared norm overflows,
 /// norms are compared by their logarithms. A target to which no edge leads receives zero. The result is the same to the
@@ -200,7 +200,8 @@ impl<T: Real> Call<'_, '_, T> {
             }
         }
         if let Some(edges) = &mut parts.edges {
-            for x in [&mut edges.attributes, &mut edges.weight, &mut edges.b] {
+            let arrays = [&mut edges.attributes, &mut edges.weight].into_iter();
+            for x in arrays.chain(&mut edges.b) {
                 restore(&cotangent, x.view_mut());
             }
         }
@@ -243,16 +244,6 @@ pub fn scores<T: Real>(
     let call = Call::new(graph, targets, sources, settings)?;
     let scores = call.scores(&call.prepare()?);
     Ok(by_edge(graph, &scores, call.shape.heads))
-}
-
-/// Reorders rows from the places of edges in the graph to the caller's order.
-fn by_edge<T: Real>(graph: &Graph, x: &[T], heads: usize) -> Array2<T> {
-    let mut rows = Array2::zeros((graph.edge_count(), heads));
-    for (x, &edge) in x.chunks_exact(heads).zip(graph.order.iter()) {
-        let mut row = rows.row_mut(edge as usize);
-        row.iter_mut().zip(x).for_each(|(to, &x)| *to = x);
-    }
-    rows
 }
 
 /// The mean of each node's heads.

@@ -91,9 +91,47 @@ pub enum Error {
         /// The largest absolute value that is allowed.
         limit: f64,
     },
+    /// An optional array that the settings need is missing.
+    #[error("`{name}` is missing, but {needed_by} needs it: give it, or change what needs it")]
+    Missing {
+        /// The array.
+        name: &'static str,
+        /// The setting that needs it.
+        needed_by: &'static str,
+    },
+    /// An optional array is given that the settings have no use for.
+    #[error(
+        "`{name}` is given, but {refused_by} does not take it: leave it out, or change what does not take it"
+    )]
+    Superfluous {
+        /// The array.
+        name: &'static str,
+        /// The setting that does not take it.
+        refused_by: &'static str,
+    },
     /// The feature maps refused the inputs or the spectral points.
     #[error(transparent)]
     Kernel(#[from] bochner_kernels::Error),
+}
+
+/// Refuses an optional array that is missing where it is needed, or given where it is not.
+pub(crate) fn expect_presence(
+    name: &'static str,
+    needed: bool,
+    given: bool,
+    by: &'static str,
+) -> Result<(), Error> {
+    match (needed, given) {
+        (true, false) => Err(Error::Missing {
+            name,
+            needed_by: by,
+        }),
+        (false, true) => Err(Error::Superfluous {
+            name,
+            refused_by: by,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses more than 32 bits can number.

@@ -1,7 +1,7 @@
 //! The scores of edges.
 
 use crate::Error;
-use crate::error::scorable;
+use crate::error::{expect_presence, scorable};
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{at_least_one, in_range, not_empty, positive, shape};
@@ -19,8 +19,8 @@ pub enum Score<'a, T> {
         /// $a_1$, and after it $a_2$: `[H, 2F]`.
         a: ArrayView2<'a, T>,
     },
-    /// $a \cdot \mathrm{LeakyReLU}(x_i + y_j) + t_{ij}$, the slope taken coordinate by coordinate
-    /// (Brody et al. 2022). PyTorch Geometric's GATv2 has the attributes within the LeakyReLU.
+    /// $a \cdot \mathrm{LeakyReLU}(x_i + y_j + W_e e_{ij})$, the slope taken coordinate by coordinate
+    /// (Brody et al. 2022).
     Dynamic {
         /// $a$: `[H, F]`.
         a: ArrayView2<'a, T>,
@@ -159,15 +159,16 @@ impl<'a, T: Real> PointsOfHeads<'a, T> for Points<'a, T> {
     }
 }
 
-/// The term that attributes of the edges add to their scores: $t_{ij} = b \cdot W_e e_{ij}$ for each head.
+/// The term that attributes of the edges add within their scores, for each head: the vector $W_e e_{ij}$ of the
+/// dynamic score, and the number $t_{ij} = b \cdot W_e e_{ij}$ of all others.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeTerm<'a, T> {
     /// The attributes $e$, `[E, G]`, in the caller's order of the edges.
     pub attributes: ArrayView2<'a, T>,
-    /// The weight $W_e$, `[G, H K]`: the columns of a head stand side by side.
+    /// The weight $W_e$, `[G, H K]`: the columns of a head stand side by side. $K = F$ for the dynamic score.
     pub weight: ArrayView2<'a, T>,
-    /// The vectors $b$, `[H, K]`.
-    pub b: ArrayView2<'a, T>,
+    /// The vectors $b$, `[H, K]`. Must be `None` for the dynamic score, whose $a$ takes their place.
+    pub b: Option<ArrayView2<'a, T>>,
 }
 
 /// Gradients along an [`EdgeTerm`], shaped as it was given.
@@ -178,17 +179,21 @@ pub struct EdgeTermGradients<T> {
     /// The gradient along the weight.
     pub weight: ndarray::Array2<T>,
     /// The gradient along the vectors.
-    pub b: ndarray::Array2<T>,
+    pub b: Option<ndarray::Array2<T>>,
 }
 
 impl<T: Real> EdgeTerm<'_, T> {
-    pub(crate) fn validate(&self, edges: usize, heads: usize) -> Result<(), Error> {
-        let (columns, width) = (self.attributes.ncols(), self.b.ncols());
-        for (name, expected, x) in [
+    pub(crate) fn validate(&self, edges: usize, score: &Score<T>) -> Result<(), Error> {
+        let dynamic = matches!(score, Score::Dynamic { .. });
+        expect_presence("edges.b", !dynamic, self.b.is_some(), "the score")?;
+        let (columns, heads) = (self.attributes.ncols(), score.heads());
+        let width = self.b.map_or(score.width(), |b| b.ncols());
+        let arrays = [
             ("edges.attributes", [edges, columns], self.attributes),
             ("edges.weight", [columns, heads * width], self.weight),
-            ("edges.b", [heads, width], self.b),
-        ] {
+        ];
+        let b = self.b.map(|b| ("edges.b", [heads, width], b));
+        for (name, expected, x) in arrays.into_iter().chain(b) {
             shape(name, &expected, x.shape())?;
             scorable(name, x)?;
         }

@@ -26,7 +26,7 @@ pub struct Settings<'a, T> {
     pub score: Score<'a, T>,
     /// The slope of the LeakyReLU below zero, from 0 to 1; 0.2 in the literature.
     pub slope: f64,
-    /// The term that attributes of the edges add to the score.
+    /// The term that attributes of the edges add within the score.
     pub edges: Option<EdgeTerm<'a, T>>,
     /// The way in which the heads are put together.
     pub merge: Merge,
@@ -84,7 +84,7 @@ impl<T: Real> Settings<'_, T> {
         argument::shape("targets", &[graph.targets(), columns], targets.shape())?;
         argument::shape("sources", &[graph.sources(), columns], sources.shape())?;
         if let Some(edges) = &self.edges {
-            edges.validate(graph.edge_count(), shape.heads)?;
+            edges.validate(graph.edge_count(), &self.score)?;
         }
         scorable("targets", targets.view())?;
         // The two are often one array in a square graph.

@@ -20,7 +20,7 @@ impl<'a, T: Real> Cotangent<'a, T> {
     pub(crate) fn new(given: ArrayView2<'a, T>, merge: Merge, shape: Shape) -> Result<Self, Error> {
         let dim = [given.nrows(), given.ncols()];
         let given = super::elements(given);
-        let unit = unit(&given, error::largest::<T>().sqrt());
+        let unit = unit(&given, error::largest::<T>());
         error::finite("cotangent", &dim, &given)?;
         let heads = match merge {
             _ if shape.heads == 1 && unit == T::one() => given,

@@ -1,10 +1,12 @@
 //! The score of GATv2: a vector times the LeakyReLU of a vector.
 
 use super::edge_sums::ordered_sum;
+use super::edge_term;
+use super::forward::arriving;
 use super::rows::{leak, leaky, row};
 use super::scorer::{Arriving, Scorer};
 use super::{Call, PIECE, Parts, elements};
-use crate::compressed::{cut, filled_with};
+use crate::compressed::{cut, filled, filled_with};
 use crate::settings::Shape;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
@@ -16,7 +18,7 @@ use std::ops::Range;
 pub(crate) struct Prepared<T> {
     /// `[H, F]`.
     a: Vec<T>,
-    /// $t_{ij}$, `[E, H]` by place.
+    /// $z_{ij} = W_e e_{ij}$, `[E, H F]` by place.
     edge: Option<Vec<T>>,
 }
 
@@ -27,7 +29,7 @@ impl<T: Real> Prepared<T> {
     }
 }
 
-/// $a \cdot \mathrm{LeakyReLU}(x_i + y_j) + t_{ij}$.
+/// $a \cdot \mathrm{LeakyReLU}(x_i + y_j + z_{ij})$.
 pub(super) struct Dynamic<'a, T> {
     own: &'a Prepared<T>,
     targets: &'a [T],
@@ -57,13 +59,35 @@ impl<'a, T: Real> Dynamic<'a, T> {
         let (targets, a) = self.by_target(call, &along_scores);
         let mut sources = along_values;
         self.by_source(call, &along_scores, &mut sources);
+        let term = call.settings.edges.as_ref();
+        let of_term = |term| {
+            let along_vectors = self.by_edge(call, &along_scores);
+            edge_term::pull_back_vectors(call.graph, term, &along_vectors)
+        };
         Parts {
             targets,
             sources,
             a,
             points: None,
-            edges: call.pull_back_edges(&along_scores),
+            edges: term.map(of_term),
         }
+    }
+
+    /// The gradients along $z_{ij}$, `[E, H F]` by place.
+    fn by_edge(&self, call: &Call<T>, along_scores: &[T]) -> Vec<T> {
+        let rows = &call.graph.by_target;
+        let pieces = rows.pieces(PIECE);
+        let arriving = pieces.iter().map(|piece| rows.entries_of(piece.clone()));
+        let lengths = arriving.map(|places| places.len());
+        filled(lengths, self.shape.columns(), |i, out| {
+            run(ByEdge {
+                call,
+                score: self,
+                along_scores,
+                targets: pieces[i].clone(),
+                out,
+            });
+        })
     }
 
     /// The gradients along the targets' features and along $a$.
@@ -101,6 +125,24 @@ impl<'a, T: Real> Dynamic<'a, T> {
         });
     }
 
+    /// The length of the sums of [`with_edge`](Self::with_edge).
+    fn scratch(&self) -> usize {
+        self.own.edge.as_ref().map_or(0, |_| self.shape.columns())
+    }
+
+    /// $x_i + z_{ij}$ of an edge with attributes, which is written to `sum`; $x_i$ of one without.
+    #[inline(always)]
+    fn with_edge<'x>(&self, x: &'x [T], place: usize, sum: &'x mut [T]) -> &'x [T] {
+        let Some(edge) = &self.own.edge else {
+            return x;
+        };
+        let terms = x.iter().zip(row(edge, place, x.len()));
+        sum.iter_mut()
+            .zip(terms)
+            .for_each(|(sum, (&x, &z))| *sum = x + z);
+        sum
+    }
+
     /// Adds one edge's gradient along a sum $x_i + y_j$ to `out`.
     #[inline(always)]
     fn add_along_sum<A: Arithmetic>(&self, along_score: &[T], x: &[T], y: &[T], out: &mut [T]) {
@@ -128,17 +170,16 @@ impl<T: Real> Scorer<T> for Dynamic<'_, T> {
     #[inline(always)]
     fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [T]) {
         let width = self.shape.width;
-        let x = row(self.targets, edges.target, heads * width);
+        let target = row(self.targets, edges.target, heads * width);
+        let mut sum = vec![T::zero(); self.scratch()];
         let scores = out.chunks_exact_mut(heads);
         for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
+            let x = self.with_edge(target, place, &mut sum);
             let y = row(self.sources, source as usize, heads * width);
             for (head, score) in score.iter_mut().enumerate() {
                 let part = head * width..(head + 1) * width;
                 let a = &self.own.a[part.clone()];
                 *score = against::<T, A>(a, &x[part.clone()], &y[part], self.slope);
-            }
-            if let Some(edge) = &self.own.edge {
-                super::rows::add(score, row(edge, place, heads));
             }
         }
     }
@@ -172,9 +213,11 @@ impl<T: Real> Task for ByTarget<'_, '_, T> {
         let (score, Shape { heads, .. }) = (self.score, self.score.shape);
         let columns = score.shape.columns();
         let outs = self.out.chunks_exact_mut(columns);
-        for (edges, out) in super::forward::arriving(self.call, self.targets).zip(outs) {
-            let x = row(score.targets, edges.target, columns);
+        let mut sum = vec![T::zero(); score.scratch()];
+        for (edges, out) in arriving(self.call, self.targets).zip(outs) {
+            let target = row(score.targets, edges.target, columns);
             for (&source, place) in edges.sources.iter().zip(edges.places) {
+                let x = score.with_edge(target, place, &mut sum);
                 let y = row(score.sources, source as usize, columns);
                 let g = row(self.along_scores, place, heads);
                 score.add_along_sum::<A>(g, x, y, out);
@@ -197,12 +240,40 @@ impl<T: Real> Task for BySource<'_, '_, T> {
     fn run<A: Arithmetic>(self, _: A) {
         let (score, graph) = (self.score, self.call.graph);
         let (heads, columns) = (score.shape.heads, score.shape.columns());
+        let mut sum = vec![T::zero(); score.scratch()];
         for (source, out) in self.sources.zip(self.out.chunks_exact_mut(columns)) {
             let y = row(score.sources, source, columns);
             let places = &graph.places[graph.by_source.places(source)];
             for (&target, &place) in graph.by_source.row(source).iter().zip(places) {
-                let x = row(score.targets, target as usize, columns);
+                let target = row(score.targets, target as usize, columns);
+                let x = score.with_edge(target, place as usize, &mut sum);
                 let g = row(self.along_scores, place as usize, heads);
+                score.add_along_sum::<A>(g, x, y, out);
+            }
+        }
+    }
+}
+
+struct ByEdge<'a, 'b, T: Real> {
+    call: &'a Call<'a, 'b, T>,
+    score: &'a Dynamic<'a, T>,
+    along_scores: &'a [T],
+    targets: Range<usize>,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for ByEdge<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let (score, columns) = (self.score, self.score.shape.columns());
+        let mut outs = self.out.chunks_exact_mut(columns);
+        let mut sum = vec![T::zero(); score.scratch()];
+        for edges in arriving(self.call, self.targets) {
+            let target = row(score.targets, edges.target, columns);
+            for ((&source, place), out) in edges.sources.iter().zip(edges.places).zip(&mut outs) {
+                let x = score.with_edge(target, place, &mut sum);
+                let y = row(score.sources, source as usize, columns);
+                let g = row(self.along_scores, place, score.shape.heads);
                 score.add_along_sum::<A>(g, x, y, out);
             }
         }

@@ -1,14 +1,60 @@
-//! The term that attributes of the edges add: $t_{ij} = b \cdot W_e e_{ij}$, which is $e_{ij} \cdot u$ with
-//! $u_h = W_e^T b_h$.
+//! The term that attributes of the edges add within the score.
+//!
+//! That of the dynamic score is the vector $z_{ij} = W_e e_{ij}$. That of all others is a number,
+//! $t_{ij} = b \cdot W_e e_{ij}$, which is $e_{ij} \cdot u$ with $u_h = W_e^T b_h$.
 
+use super::by_edge;
+use crate::error::scorable;
 use crate::features::dense;
 use crate::score::EdgeTermGradients;
-use crate::{EdgeTerm, Graph};
+use crate::{EdgeTerm, Error, Graph};
 use bochner_numerics::Real;
 use ndarray::{Array2, Array3, ArrayView2, Axis};
 
+/// $z$ of all edges, `[E, H F]` by place.
+pub(super) fn vectors_by_place<T: Real>(
+    graph: &Graph,
+    term: &EdgeTerm<T>,
+) -> Result<Vec<T>, Error> {
+    let attributes = attributes_by_place(graph, term);
+    let weight = term.weight.as_standard_layout();
+    let elements = weight.as_slice().expect("brought to row-major order");
+    let z = dense::times(attributes.view(), elements, weight.ncols());
+    // They are added to the features, which are within the same limit.
+    let rows = ArrayView2::from_shape((graph.edge_count(), weight.ncols()), &z);
+    scorable(
+        "transformed attributes of the edges",
+        rows.expect("a row an edge"),
+    )?;
+    Ok(z)
+}
+
+/// The gradients, from those along $z$ by place.
+pub(super) fn pull_back_vectors<T: Real>(
+    graph: &Graph,
+    term: &EdgeTerm<T>,
+    along_vectors: &[T],
+) -> EdgeTermGradients<T> {
+    let (columns, width) = term.weight.dim();
+    let attributes = attributes_by_place(graph, term);
+    let weight = dense::transposed_times(attributes.view(), along_vectors, width);
+    let along_vectors = ArrayView2::from_shape((graph.edge_count(), width), along_vectors);
+    let along_vectors = along_vectors.expect("a row an edge");
+    let along_attributes = dense::times_transposed(along_vectors, term.weight);
+    EdgeTermGradients {
+        attributes: by_edge(graph, &along_attributes, columns),
+        weight: array([columns, width], weight),
+        b: None,
+    }
+}
+
+fn attributes_by_place<T: Real>(graph: &Graph, term: &EdgeTerm<T>) -> Array2<T> {
+    let order: Vec<usize> = graph.order.iter().map(|&edge| edge as usize).collect();
+    term.attributes.select(Axis(0), &order)
+}
+
 /// $t$ of all edges, `[E, H]` by place.
-pub(super) fn by_place<T: Real>(graph: &Graph, term: &EdgeTerm<T>) -> Vec<T> {
+pub(super) fn numbers_by_place<T: Real>(graph: &Graph, term: &EdgeTerm<T>) -> Vec<T> {
     let u = directions(term);
     let heads = u.ncols();
     let u = u.as_slice().expect("allocated in row-major order");
@@ -19,48 +65,52 @@ pub(super) fn by_place<T: Real>(graph: &Graph, term: &EdgeTerm<T>) -> Vec<T> {
 }
 
 /// The gradients, from those along $t$ by place.
-pub(super) fn pull_back<T: Real>(
+pub(super) fn pull_back_numbers<T: Real>(
     graph: &Graph,
     term: &EdgeTerm<T>,
-    along_term: &[T],
+    along_numbers: &[T],
 ) -> EdgeTermGradients<T> {
-    let (heads, width) = term.b.dim();
-    let mut by_edge = vec![T::zero(); along_term.len()];
-    for (row, &edge) in along_term.chunks_exact(heads).zip(graph.order.iter()) {
-        by_edge[edge as usize * heads..][..heads].copy_from_slice(row);
-    }
-    let columns = term.attributes.ncols();
-    let along_u = dense::transposed_times(term.attributes, &by_edge, heads);
-    let along_u = Array2::from_shape_vec((columns, heads), along_u).expect("one row a column");
-    let by_edge = ArrayView2::from_shape((graph.edge_count(), heads), &by_edge);
-    let by_edge = by_edge.expect("one row an edge");
-    let attributes = dense::times_transposed(by_edge, directions(term).view());
-    let attributes = Array2::from_shape_vec((graph.edge_count(), columns), attributes);
-    let (weight, b) = along_parameters(term, &along_u, [columns, heads, width]);
+    let (columns, heads) = (term.attributes.ncols(), vectors(term).nrows());
+    let along = by_edge(graph, along_numbers, heads);
+    let elements = along.as_slice().expect("allocated in row-major order");
+    let along_u = dense::transposed_times(term.attributes, elements, heads);
+    let along_u = array([columns, heads], along_u);
+    let attributes = dense::times_transposed(along.view(), directions(term).view());
+    let (weight, b) = along_parameters(term, &along_u);
     EdgeTermGradients {
-        attributes: attributes.expect("one row an edge"),
+        attributes: array([graph.edge_count(), columns], attributes),
         weight,
-        b,
+        b: Some(b),
     }
+}
+
+fn array<T>([rows, columns]: [usize; 2], elements: Vec<T>) -> Array2<T> {
+    Array2::from_shape_vec((rows, columns), elements).expect("as many elements")
+}
+
+/// $b$ of a term that is a number.
+fn vectors<'a, T>(term: &EdgeTerm<'a, T>) -> ArrayView2<'a, T> {
+    term.b.expect("vectors of a score that is not dynamic")
 }
 
 /// $u$, `[G, H]`.
 fn directions<T: Real>(term: &EdgeTerm<T>) -> Array2<T> {
-    let (heads, width) = term.b.dim();
+    let (heads, width) = vectors(term).dim();
     Array2::from_shape_fn((term.weight.nrows(), heads), |(column, head)| {
         let weight = (0..width).map(|k| term.weight[[column, head * width + k]]);
-        weight.zip(term.b.row(head)).map(|(w, &b)| w * b).sum()
+        weight
+            .zip(vectors(term).row(head))
+            .map(|(w, &b)| w * b)
+            .sum()
     })
 }
 
 /// The gradients along the weight and the vectors.
-fn along_parameters<T: Real>(
-    term: &EdgeTerm<T>,
-    along_u: &Array2<T>,
-    [columns, heads, width]: [usize; 3],
-) -> (Array2<T>, Array2<T>) {
+fn along_parameters<T: Real>(term: &EdgeTerm<T>, along_u: &Array2<T>) -> (Array2<T>, Array2<T>) {
+    let ((columns, heads), b) = (along_u.dim(), vectors(term));
+    let width = b.ncols();
     let weight = Array3::from_shape_fn((columns, heads, width), |(column, head, k)| {
-        along_u[[column, head]] * term.b[[head, k]]
+        along_u[[column, head]] * b[[head, k]]
     });
     let weight = weight.into_shape_with_order((columns, heads * width));
     let b = Array2::from_shape_fn((heads, width), |(head, k)| {

@@ -22,7 +22,7 @@ use bochner_numerics::Real;
 use classic::Classic;
 use dynamic::Dynamic;
 use kernel::Kernel;
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 use preactivation::Preactivation;
 use std::borrow::Cow;
 
@@ -113,15 +113,19 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
     }
 
     fn prepare_score(&self) -> Result<PreparedScore<T>, Error> {
-        let edge = self.settings.edges.as_ref();
-        let edge = edge.map(|term| edge_term::by_place(self.graph, term));
+        let term = self.settings.edges.as_ref();
+        let numbers = || term.map(|term| edge_term::numbers_by_place(self.graph, term));
         Ok(match &self.settings.score {
             Score::Classic { a } => {
-                PreparedScore::Classic(Preactivation::new(self, &elements(a.view()), edge))
+                PreparedScore::Classic(Preactivation::new(self, &elements(a.view()), numbers()))
             }
-            Score::Dynamic { a } => PreparedScore::Dynamic(dynamic::Prepared::new(a.view(), edge)),
+            Score::Dynamic { a } => {
+                let vectors = term.map(|term| edge_term::vectors_by_place(self.graph, term));
+                let edge = vectors.transpose()?;
+                PreparedScore::Dynamic(dynamic::Prepared::new(a.view(), edge))
+            }
             Score::Kernel { .. } | Score::Gaussian { .. } => {
-                PreparedScore::Kernel(Box::new(kernel::Prepared::new(self, edge)?))
+                PreparedScore::Kernel(Box::new(kernel::Prepared::new(self, numbers())?))
             }
         })
     }
@@ -187,10 +191,26 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         &self.sources
     }
 
-    fn pull_back_edges(&self, along_term: &[T]) -> Option<EdgeTermGradients<T>> {
+    /// The gradients along the term of a score in which it is a number.
+    fn pull_back_edges(&self, along_numbers: &[T]) -> Option<EdgeTermGradients<T>> {
         let term = self.settings.edges.as_ref()?;
-        Some(edge_term::pull_back(self.graph, term, along_term))
+        Some(edge_term::pull_back_numbers(
+            self.graph,
+            term,
+            along_numbers,
+        ))
     }
+}
+
+/// Reorders rows from the places of edges in the graph to the caller's order.
+pub(crate) fn by_edge<T: Real>(graph: &Graph, x: &[T], columns: usize) -> Array2<T> {
+    let mut rows = Array2::zeros((graph.edge_count(), columns));
+    for (place, &edge) in graph.order.iter().enumerate() {
+        let x = &x[place * columns..][..columns];
+        let mut row = rows.row_mut(edge as usize);
+        row.iter_mut().zip(x).for_each(|(to, &x)| *to = x);
+    }
+    rows
 }
 
 /// The elements in row-major order.

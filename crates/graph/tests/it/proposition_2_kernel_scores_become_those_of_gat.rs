@@ -55,7 +55,7 @@ fn case(
         attributes: Some(Attributes {
             values: draw((nodes * nodes, 1), "attributes"),
             weight: one.clone(),
-            b: one,
+            b: Some(one),
         }),
         ..Case::new(graph, Kind::Stationary { p: 2.0, floor }, size)
     }

@@ -34,7 +34,7 @@ fn of_every_type() {
     both::<BipolarLayerConfig>(r#"{"last-neuron": {"decay": 0.25}}"#);
     both::<GraphAttentionConfig>(
         r#"{"inputs": 3, "heads": 2, "width": 4, "kind": "classic", "source-inputs": 5, "edge-inputs": 2,
-            "input-dropout": 0.1, "value-dropout": 0.2, "coefficient-dropout": 0.3}"#,
+            "weight-bias": "learned", "input-dropout": 0.1, "value-dropout": 0.2, "coefficient-dropout": 0.3}"#,
     );
     both::<GraphConvolutionConfig>(r#"{"inputs": 3, "outputs": 2, "input-dropout": 0.1}"#);
     both::<DecoderLayerConfig>(

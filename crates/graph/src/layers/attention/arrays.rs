@@ -14,12 +14,18 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn}
 pub(super) struct All<M, V> {
     /// `[Fin, H F]`.
     pub(super) weight: M,
+    /// `[H F]`, where features are mapped with a bias.
+    pub(super) weight_bias: Option<V>,
     /// `[Fs, H F]`, where the sources have their own.
     pub(super) source_weight: Option<M>,
+    /// `[H F]`, where the sources have their own weight and a bias.
+    pub(super) source_weight_bias: Option<V>,
     /// `[H, 2F]`, or `[H, F]` of the dynamic score.
     pub(super) a: M,
-    /// `[G, H F]` and `[H, F]`, where edges have attributes.
-    pub(super) edges: Option<[M; 2]>,
+    /// `[G, H F]`, where edges have attributes.
+    pub(super) edge_weight: Option<M>,
+    /// `[H, F]`, where edges have attributes and the score is not dynamic.
+    pub(super) edge_a: Option<M>,
     /// `[H F]` or `[F]`.
     pub(super) bias: Option<V>,
     /// `[Fin, H F]` or `[Fin, F]`.
@@ -47,11 +53,16 @@ impl<M, V> All<M, V> {
     ) -> Self {
         let mut items = items.into_iter();
         let mut next = || items.next().expect("as many parameters as settings say");
+        let mapped_with_bias = config.weight_bias == Bias::Learned;
+        let sources_apart = config.source_inputs.is_some();
         let all = Self {
             weight: matrix(next()),
-            source_weight: config.source_inputs.map(|_| matrix(next())),
+            weight_bias: mapped_with_bias.then(|| vector(next())),
+            source_weight: sources_apart.then(|| matrix(next())),
+            source_weight_bias: (sources_apart && mapped_with_bias).then(|| vector(next())),
             a: matrix(next()),
-            edges: (config.edge_inputs > 0).then(|| [matrix(next()), matrix(next())]),
+            edge_weight: (config.edge_inputs > 0).then(|| matrix(next())),
+            edge_a: config.has_edge_a().then(|| matrix(next())),
             bias: (config.bias == Bias::Learned).then(|| vector(next())),
             residual: config.projects().then(|| matrix(next())),
             kernel: has_kernel(config).then(|| vector(next())),
@@ -72,21 +83,31 @@ impl<'a, T: Real> Arrays<'a, T> {
 }
 
 impl GraphAttentionConfig {
-    /// Name and shape of each parameter, in the order in which an operation takes them: `weight`,
-    /// `source_weight`, `a`, `edge_weight`, `edge_a`, `bias`, `residual` and `kernel`, the flat parameters
-    /// of the source of spectral points for H heads of width 2F. Settings decide which of them there are.
+    /// Name and shape of each parameter, in the order in which an operation takes them: `weight`, `weight_bias`,
+    /// `source_weight`, `source_weight_bias`, `a`, `edge_weight`, `edge_a`, `bias`, `residual` and `kernel`, the
+    /// flat parameters of the source of spectral points for H heads of width 2F. Settings decide which of them
+    /// there are.
     pub fn parameters(&self) -> Vec<ParameterSpec> {
         let (outputs, columns) = (self.outputs(), self.columns());
         let (heads, edges) = (self.heads, self.edge_inputs);
         let mut specs = Vec::new();
         let mut add = |name: &str, shape: &[usize]| specs.push(ParameterSpec::new(name, shape));
+        let mapped_with_bias = self.weight_bias == Bias::Learned;
         add("weight", &[self.inputs, columns]);
+        if mapped_with_bias {
+            add("weight_bias", &[columns]);
+        }
         if let Some(inputs) = self.source_inputs {
             add("source_weight", &[inputs, columns]);
+            if mapped_with_bias {
+                add("source_weight_bias", &[columns]);
+            }
         }
         add("a", &[heads, self.score_width()]);
         if edges > 0 {
             add("edge_weight", &[edges, columns]);
+        }
+        if self.has_edge_a() {
             add("edge_a", &[heads, self.width]);
         }
         if self.bias == Bias::Learned {
@@ -104,7 +125,7 @@ impl GraphAttentionConfig {
     /// Initial values of all [`parameters`](Self::parameters).
     ///
     /// All weights start uniform after Glorot and Bengio (2010), each head's as a map of its own, as in
-    /// the code that was published with GAT, and the bias zero. Layers of one seed start with the same
+    /// the code that was published with GAT, and biases at zero. Layers of one seed start with the same
     /// weights, whatever their score.
     ///
     /// # Errors
@@ -115,7 +136,7 @@ impl GraphAttentionConfig {
         let start = |ParameterSpec { name, shape }: ParameterSpec| {
             let seed = seed.child(&name.replace('_', " "));
             let map = match &name[..] {
-                "bias" => return Ok(ArrayD::zeros(shape)),
+                "bias" | "weight_bias" | "source_weight_bias" => return Ok(ArrayD::zeros(shape)),
                 "kernel" => {
                     let values = spectral_points::initial(self, seed)?;
                     return Ok(Array1::from_vec(values).into_dyn());
@@ -143,9 +164,12 @@ impl<T: Real> Gradients<T> {
         let matrix = |x: Option<Array2<T>>| x.map(Array2::into_dyn);
         let vector = |x: Option<Array1<T>>| x.map(Array1::into_dyn);
         let mut list = vec![matrix(self.weight)];
+        list.extend(self.weight_bias.map(vector));
         list.extend(self.source_weight.map(matrix));
+        list.extend(self.source_weight_bias.map(vector));
         list.push(matrix(self.a));
-        list.extend(self.edges.into_iter().flatten().map(matrix));
+        list.extend(self.edge_weight.map(matrix));
+        list.extend(self.edge_a.map(matrix));
         list.extend(self.bias.map(vector));
         list.extend(self.residual.map(matrix));
         list.extend(self.kernel.map(vector));

@@ -22,7 +22,7 @@ pub enum AttentionKind {
     Kernel(EdgeKernel),
 }
 
-/// The vector that is added to a layer's output.
+/// A vector that is added to the rows of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bias {
@@ -94,6 +94,11 @@ pub struct GraphAttentionConfig {
     /// The slope of the LeakyReLU below zero, from 0 to 1.
     #[serde(default = "usual_slope")]
     pub slope: f64,
+    /// The vector that is added to the transformed features; one each for targets and sources where these have a
+    /// weight of their own. Scores and values have it. Defaults to none.
+    #[serde(default = "no_bias")]
+    #[serde(alias = "weight_bias")]
+    pub weight_bias: Bias,
     /// The rate of the dropout on the features that come in, at least 0 and below 1.
     #[serde(default)]
     #[serde(alias = "input_dropout")]
@@ -127,6 +132,10 @@ fn usual_slope() -> f64 {
     0.2
 }
 
+fn no_bias() -> Bias {
+    Bias::None
+}
+
 fn usual_seed() -> Seed {
     Seed::new(0)
 }
@@ -142,6 +151,7 @@ impl GraphAttentionConfig {
             merge: Merge::Concatenate,
             kind,
             slope: usual_slope(),
+            weight_bias: Bias::None,
             input_dropout: 0.0,
             value_dropout: 0.0,
             coefficient_dropout: 0.0,
@@ -157,11 +167,12 @@ impl GraphAttentionConfig {
         Self::new(inputs, heads, width, AttentionKind::Classic)
     }
 
-    /// A layer of GATv2 (Brody et al. 2022): targets and sources have a weight each. Attributes of the edges
-    /// add a term to the score, as of the other kinds; PyTorch Geometric has them within the LeakyReLU.
+    /// A layer of GATv2 (Brody et al. 2022): targets and sources have a weight and a bias each, as in the code that
+    /// was published with it, which is that of PyTorch Geometric.
     pub fn gatv2(inputs: usize, heads: usize, width: usize) -> Self {
         Self {
             source_inputs: Some(inputs),
+            weight_bias: Bias::Learned,
             ..Self::new(inputs, heads, width, AttentionKind::Dynamic)
         }
     }
@@ -219,6 +230,11 @@ impl GraphAttentionConfig {
             AttentionKind::Dynamic => self.width,
             _ => 2 * self.width,
         }
+    }
+
+    /// Whether the transformed attributes of the edges are reduced to a number.
+    pub(super) fn has_edge_a(&self) -> bool {
+        self.edge_inputs > 0 && self.kind != AttentionKind::Dynamic
     }
 
     /// The sizes that a source's parameters depend on: its points lie in $\mathbb{R}^{2F}$.

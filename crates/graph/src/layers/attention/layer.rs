@@ -18,7 +18,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 ///
 /// $$o_i = \Big\Vert_h \sum_{j \to i} \alpha_{ijh} W_h y_j + b$$
 ///
-/// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
+/// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, each with a bias if
+/// [`weight_bias`](GraphAttentionConfig::weight_bias) says so, $x_i$ are
 /// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
 /// nodes'; the heads stand side by side or are averaged, a residual may be added, and all may go through
 /// an [`Activation`](bochner_ops::Activation). In training, dropout applies to the input features, the values
@@ -147,13 +148,17 @@ pub struct GraphAttention<E: Element> {
     /// The weight $W$, `[Fin, H F]`, of the targets' features, and of the sources' where they have no
     /// other.
     pub weight: Matrix<E>,
+    /// The bias that is added to what `weight` maps to, `[H F]`.
+    pub weight_bias: Option<Vector<E>>,
     /// The weight of the sources' features, `[Fs, H F]`, where they have their own.
     pub source_weight: Option<Matrix<E>>,
+    /// The bias that is added to what `source_weight` maps to, `[H F]`.
+    pub source_weight_bias: Option<Vector<E>>,
     /// The vectors $a$ of the score, `[H, 2F]`, or `[H, F]` of the dynamic one.
     pub a: Matrix<E>,
     /// The weight of the edges' attributes, `[G, H F]`.
     pub edge_weight: Option<Matrix<E>>,
-    /// The vectors that turn transformed attributes into a term of the score, `[H, F]`.
+    /// The vectors that turn transformed attributes into a term of the score, `[H, F]`; the dynamic score has none.
     pub edge_a: Option<Matrix<E>>,
     /// The bias that is added to the output, `[H F]`, or `[F]` where the heads are averaged.
     pub bias: Option<Vector<E>>,
@@ -198,13 +203,14 @@ impl<E: Element> GraphAttention<E> {
         let p = Arrays::of(config, &views);
         let matrix = |x: ArrayView2<E>| Leaf::new(device, x.to_owned());
         let vector = |x: ArrayView1<E>| Leaf::new(device, x.to_owned());
-        let [edge_weight, edge_a] = [0, 1].map(|n| p.edges.map(|edges| matrix(edges[n])));
         Ok(Self {
             weight: matrix(p.weight)?,
+            weight_bias: p.weight_bias.map(vector).transpose()?,
             source_weight: p.source_weight.map(matrix).transpose()?,
+            source_weight_bias: p.source_weight_bias.map(vector).transpose()?,
             a: matrix(p.a)?,
-            edge_weight: edge_weight.transpose()?,
-            edge_a: edge_a.transpose()?,
+            edge_weight: p.edge_weight.map(matrix).transpose()?,
+            edge_a: p.edge_a.map(matrix).transpose()?,
             bias: p.bias.map(vector).transpose()?,
             residual: p.residual.map(matrix).transpose()?,
             kernel: p.kernel.map(vector).transpose()?,
@@ -376,19 +382,22 @@ impl<E: Element> GraphAttention<E> {
 
     /// Adds all parameters to the inputs of an operation, in the order in which they are visited.
     fn with_parameters<T: Tape<E, Cpu>>(&self, inputs: TapeInputs<E, T>) -> TapeInputs<E, T> {
-        let inputs = with(inputs.with_leaf(&self.weight), &self.source_weight);
+        let inputs = with(inputs.with_leaf(&self.weight), &self.weight_bias);
+        let inputs = with(with(inputs, &self.source_weight), &self.source_weight_bias);
         let inputs = with(inputs.with_leaf(&self.a), &self.edge_weight);
         let inputs = with(with(inputs, &self.edge_a), &self.bias);
         with(with(inputs, &self.residual), &self.kernel)
     }
 
     fn arrays(&self) -> Arrays<'_, E> {
-        let edges = self.edge_weight.as_ref().zip(self.edge_a.as_ref());
         Arrays {
             weight: self.weight.view(),
+            weight_bias: self.weight_bias.as_ref().map(Leaf::view),
             source_weight: self.source_weight.as_ref().map(Leaf::view),
+            source_weight_bias: self.source_weight_bias.as_ref().map(Leaf::view),
             a: self.a.view(),
-            edges: edges.map(|(weight, b)| [weight.view(), b.view()]),
+            edge_weight: self.edge_weight.as_ref().map(Leaf::view),
+            edge_a: self.edge_a.as_ref().map(Leaf::view),
             bias: self.bias.as_ref().map(Leaf::view),
             residual: self.residual.as_ref().map(Leaf::view),
             kernel: self.kernel.as_ref().map(Leaf::view),

@@ -13,7 +13,7 @@ use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_numerics::{DropoutMask, Real, Seed};
 use bochner_ops::Mode;
 use bochner_ops::rows::add_to;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A pass through a layer, without the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -79,11 +79,19 @@ impl<T: Real> Plan<T> {
         nodes: &[Features<T>],
         p: &Arrays<T>,
     ) -> Result<(Array2<T>, T, Passed<T>), LayerError> {
-        let targets = nodes[0].product(p.weight)?;
-        let mut transformed = vec![targets];
-        if nodes.len() > 1 || p.source_weight.is_some() {
-            let weight = p.source_weight.unwrap_or(p.weight);
-            transformed.push(nodes[nodes.len() - 1].product(weight)?);
+        let map = |features: &Features<T>, weight, bias: Option<ArrayView1<T>>| {
+            let mut mapped = features.product(weight)?;
+            if let Some(bias) = bias {
+                add_to_rows(&mut mapped, bias);
+            }
+            Ok::<_, Error>(mapped)
+        };
+        let mut transformed = vec![map(&nodes[0], p.weight, p.weight_bias)?];
+        let last = &nodes[nodes.len() - 1];
+        match p.source_weight {
+            Some(weight) => transformed.push(map(last, weight, p.source_weight_bias)?),
+            None if nodes.len() > 1 => transformed.push(map(last, p.weight, p.weight_bias)?),
+            None => {}
         }
         let drawn = self.draw(&transformed, p)?;
         let settings = self.settings(p, drawn.as_ref());
@@ -128,15 +136,15 @@ impl<T: Real> Plan<T> {
                 EdgeKernel::Direct { p, floor, .. } | EdgeKernel::Implicit { p, floor, .. },
             ) => kernel(p, floor),
         };
-        let term = |([weight, b], attributes): ([ArrayView2<'a, T>; 2], &'a Array2<T>)| EdgeTerm {
+        let term = |(weight, attributes): (ArrayView2<'a, T>, &'a Array2<T>)| EdgeTerm {
             attributes: attributes.view(),
             weight,
-            b,
+            b: p.edge_a,
         };
         Settings {
             score,
             slope: self.config.slope,
-            edges: p.edges.zip(self.attributes.as_ref()).map(term),
+            edges: p.edge_weight.zip(self.attributes.as_ref()).map(term),
             merge: self.config.merge,
             dropout: self.coefficient_dropout,
             value_dropout: self.value_dropout,
@@ -177,14 +185,18 @@ impl<T: Real> Plan<T> {
             parameters: wanted,
         } = wanted;
         let weights = [wanted.weight, wanted.source_weight == Some(true)];
-        let through = *along_nodes || weights.contains(&true);
+        let biases = [wanted.weight_bias, wanted.source_weight_bias].map(|bias| bias == Some(true));
+        let through = *along_nodes || weights.contains(&true) || biases.contains(&true);
         let of_kernel = wanted.kernel == Some(true);
         let mut found = PassGradients {
             parameters: All {
                 weight: None,
+                weight_bias: p.weight_bias.map(|_| None),
                 source_weight: p.source_weight.map(|_| None),
+                source_weight_bias: p.source_weight_bias.map(|_| None),
                 a: None,
-                edges: p.edges.map(|_| [None, None]),
+                edge_weight: p.edge_weight.map(|_| None),
+                edge_a: p.edge_a.map(|_| None),
                 bias: wanted
                     .bias
                     .map(|wanted| wanted.then(|| sum_of_rows(output))),
@@ -196,7 +208,7 @@ impl<T: Real> Plan<T> {
             },
             transformed: Vec::new(),
         };
-        let of_edges = wanted.edges.is_some_and(|edges| edges.contains(&true));
+        let of_edges = wanted.edge_weight == Some(true) || wanted.edge_a == Some(true);
         if !(through || of_kernel || wanted.a || of_edges) {
             return Ok(found);
         }
@@ -212,7 +224,10 @@ impl<T: Real> Plan<T> {
             found.parameters.kernel = p.kernel.map(|_| Some(own));
         }
         found.parameters.a = Some(g.a);
-        found.parameters.edges = g.edges.map(|edges| [Some(edges.weight), Some(edges.b)]);
+        if let Some(edges) = g.edges {
+            found.parameters.edge_weight = Some(Some(edges.weight));
+            found.parameters.edge_a = edges.b.map(Some);
+        }
         if !through {
             return Ok(found);
         }
@@ -226,6 +241,9 @@ impl<T: Real> Plan<T> {
         let [weight, source_weight] = along_weights(nodes, p, &found.transformed, weights)?;
         found.parameters.weight = weight;
         found.parameters.source_weight = p.source_weight.map(|_| source_weight);
+        let [weight_bias, source_weight_bias] = along_biases(p, &found.transformed, biases);
+        found.parameters.weight_bias = p.weight_bias.map(|_| weight_bias);
+        found.parameters.source_weight_bias = p.source_weight_bias.map(|_| source_weight_bias);
         Ok(found)
     }
 
@@ -278,6 +296,23 @@ fn along_weights<T: Real>(
         *weight += &of_end(1)?;
     }
     Ok([weight, None])
+}
+
+/// The gradients along the bias of the targets' map, and along that of the sources', as far as they are wanted.
+fn along_biases<T: Real>(
+    p: &Arrays<T>,
+    transformed: &[Array2<T>],
+    wanted: [bool; 2],
+) -> [Option<Array1<T>>; 2] {
+    let if_wanted = |end: usize| wanted[end].then(|| sum_of_rows(transformed[end].view()));
+    let mut bias = if_wanted(0);
+    if p.source_weight.is_some() {
+        return [bias, if_wanted(1)];
+    }
+    if let (Some(bias), Some(sources)) = (&mut bias, transformed.get(1)) {
+        *bias += &sum_of_rows(sources.view());
+    }
+    [bias, None]
 }
 
 /// The transformed features of the targets, and of the sources.

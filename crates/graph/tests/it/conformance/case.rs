@@ -61,7 +61,7 @@ pub(crate) struct Case<T> {
 pub(crate) struct Attributes<T> {
     pub(crate) values: Array2<T>,
     pub(crate) weight: Array2<T>,
-    pub(crate) b: Array2<T>,
+    pub(crate) b: Option<Array2<T>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,10 +142,12 @@ impl<T: Real> Case<T> {
     /// The case with attributes of the edges.
     pub(crate) fn with_attributes(self) -> Self {
         let (heads, edges) = (self.a.nrows(), self.graph.edge_count());
+        let dynamic = self.kind == Kind::Dynamic;
+        let width = if dynamic { self.a.ncols() } else { 2 };
         let attributes = Attributes {
             values: random((edges, 3), "attributes"),
-            weight: random((3, heads * 2), "weight of the edges"),
-            b: random((heads, 2), "b"),
+            weight: random((3, heads * width), "weight of the edges"),
+            b: (!dynamic).then(|| random((heads, width), "b")),
         };
         Self {
             attributes: Some(attributes),
@@ -189,7 +191,7 @@ impl<T: Real> Case<T> {
             edges: self.attributes.as_ref().map(|own| EdgeTerm {
                 attributes: own.values.view(),
                 weight: own.weight.view(),
-                b: own.b.view(),
+                b: own.b.as_ref().map(|b| b.view()),
             }),
             merge: self.merge,
             dropout: self.dropout,
@@ -249,7 +251,8 @@ pub(crate) fn named<T: Real>(g: &EdgeAttentionGradients<T>) -> Vec<(&'static str
             "weight of the edges",
             edges.weight.iter().copied().collect(),
         ));
-        all.push(("b", edges.b.iter().copied().collect()));
+        let b = edges.b.iter().map(|b| ("b", b.iter().copied().collect()));
+        all.extend(b);
     }
     all
 }

@@ -20,7 +20,10 @@ fn array<'a>(case: &'a mut Case<f64>, name: &str) -> &'a mut [f64] {
         "w2" => case.w2.as_slice_mut(),
         "attributes" => case.attributes.as_mut().unwrap().values.as_slice_mut(),
         "weight of the edges" => case.attributes.as_mut().unwrap().weight.as_slice_mut(),
-        "b" => case.attributes.as_mut().unwrap().b.as_slice_mut(),
+        "b" => {
+            let b = &mut case.attributes.as_mut().unwrap().b;
+            b.as_mut().unwrap().as_slice_mut()
+        }
         other => panic!("a gradient along {other}"),
     };
     array.unwrap()

@@ -58,7 +58,55 @@ fn shapes_that_do_not_fit() {
     assert_eq!(name, "edges.attributes");
     let name = of_edges(|own| own.weight = Array2::zeros((3, 5)));
     assert_eq!(name, "edges.weight");
-    assert_eq!(of_edges(|own| own.b = Array2::zeros((1, 2))), "edges.b");
+    assert_eq!(
+        of_edges(|own| own.b = Some(Array2::zeros((1, 2)))),
+        "edges.b"
+    );
+    let wide = changed(Kind::Dynamic, |case| {
+        attributes(case).weight = Array2::zeros((3, 4))
+    });
+    assert_eq!(misshapen(wide), "edges.weight");
+}
+
+#[test]
+fn vectors_of_the_edges_where_they_are_needed_and_nowhere_else() {
+    let missing = changed(Kind::Classic, |case| attributes(case).b = None);
+    assert!(
+        matches!(
+            missing,
+            Error::Missing {
+                name: "edges.b",
+                ..
+            }
+        ),
+        "{missing}"
+    );
+    let b = Some(Array2::zeros((2, 3)));
+    let given = changed(Kind::Dynamic, |case| attributes(case).b = b);
+    assert!(
+        matches!(
+            given,
+            Error::Superfluous {
+                name: "edges.b",
+                ..
+            }
+        ),
+        "{given}"
+    );
+}
+
+/// Attributes are within the limit, and so is their weight, but not their product.
+#[test]
+fn transformed_attributes_that_are_too_large() {
+    let error = changed(Kind::Dynamic, |case| {
+        attributes(case).values.fill(1e50);
+        attributes(case).weight.fill(-1e50);
+    });
+    let what = "transformed attributes of the edges";
+    assert!(
+        matches!(error, Error::TooLarge { what: name, .. } if name == what),
+        "{error}"
+    );
 }
 
 #[test]
@@ -132,7 +180,7 @@ fn what_is_too_large() {
             &[2, 3],
         ),
         (
-            |case| attributes(case).b[[1, 1]] = -1e200,
+            |case| attributes(case).b.as_mut().unwrap()[[1, 1]] = -1e200,
             "edges.b",
             &[1, 1],
         ),

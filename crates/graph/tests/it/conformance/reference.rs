@@ -46,14 +46,25 @@ impl Head<'_> {
         &row[self.head * self.width..][..self.width]
     }
 
+    /// The transformed attributes of an edge, without any if edges have none.
+    fn transformed(&self, edge: usize) -> Vec<f64> {
+        let own = self.case.attributes.iter();
+        let transformed = own.flat_map(|own| {
+            let width = own.weight.ncols() / self.case.a.nrows();
+            let all = own.values.row(edge).dot(&own.weight);
+            all.to_vec()[self.head * width..][..width].to_vec()
+        });
+        transformed.collect()
+    }
+
     fn term(&self, edge: usize) -> f64 {
-        let Some(own) = &self.case.attributes else {
-            return 0.0;
-        };
-        let transformed = own.values.row(edge).dot(&own.weight);
-        let b = own.b.row(self.head);
-        let part = self.head * b.len()..(self.head + 1) * b.len();
-        transformed.slice(s![part]).dot(&b)
+        let b = self.case.attributes.as_ref().and_then(|own| own.b.as_ref());
+        b.map_or(0.0, |b| {
+            dot(
+                &self.transformed(edge),
+                b.row(self.head).as_slice().unwrap(),
+            )
+        })
     }
 
     fn score(&self, edge: usize, source: usize, target: usize) -> f64 {
@@ -65,10 +76,14 @@ impl Head<'_> {
         let a = case.a.row(self.head).to_vec();
         let (zeros, term, slope) = (vec![0.0; self.width], self.term(edge), case.slope);
         let (q, k) = ([x, &zeros].concat(), [&zeros, y].concat());
-        let sums = x.iter().zip(y).map(|(x, y)| x + y);
         if case.kind == Kind::Dynamic {
+            let z = self
+                .transformed(edge)
+                .into_iter()
+                .chain(std::iter::repeat(0.0));
+            let sums = x.iter().zip(y).zip(z).map(|((x, y), z)| x + y + z);
             let activated: Vec<f64> = sums.map(|u| leaky(u, slope)).collect();
-            return dot(&a, &activated) + term;
+            return dot(&a, &activated);
         }
         let u = dot(&a, &q) + dot(&a, &k) + term;
         let c = if u >= 0.0 { 1.0 } else { slope };

@@ -71,6 +71,13 @@ impl Case {
         self.parameters.contains_key(parameter)
     }
 
+    fn bias(&self, parameter: &str) -> Bias {
+        match self.has(parameter) {
+            true => Bias::Learned,
+            false => Bias::None,
+        }
+    }
+
     fn layer(&self) -> GraphAttention<f64> {
         let columns = |rows: &Rows| rows[0].len();
         let (heads, inputs) = (self.alpha[0].len(), columns(&self.targets));
@@ -82,10 +89,8 @@ impl Case {
             edge_inputs: self.attributes.as_ref().map_or(0, columns),
             merge: self.merge,
             kind: self.kind.clone(),
-            bias: match self.has("bias") {
-                true => Bias::Learned,
-                false => Bias::None,
-            },
+            weight_bias: self.bias("weight_bias"),
+            bias: self.bias("bias"),
             residual: match self.has("residual") {
                 true => Residual::Added,
                 false => Residual::None,
@@ -162,6 +167,6 @@ impl Case {
 #[test]
 fn layers_agree_with_pytorch_geometric() {
     let golden: Golden = serde_json::from_str(include_str!("pytorch_geometric.json")).unwrap();
-    assert_eq!(golden.cases.len(), 11);
+    assert_eq!(golden.cases.len(), 15);
     golden.cases.iter().for_each(Case::check);
 }
