@@ -1,6 +1,6 @@
 //! The errors of this crate.
 
-use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::argument::{self, ArgumentError, Name};
 use bochner_numerics::{Real, parallel};
 use ndarray::{ArrayView, Dimension};
 
@@ -95,7 +95,7 @@ pub enum Error {
     #[error("`{name}` is missing, but {needed_by} needs it: give it, or change what needs it")]
     Missing {
         /// The array.
-        name: &'static str,
+        name: Name,
         /// The setting that needs it.
         needed_by: &'static str,
     },
@@ -105,7 +105,7 @@ pub enum Error {
     )]
     Superfluous {
         /// The array.
-        name: &'static str,
+        name: Name,
         /// The setting that does not take it.
         refused_by: &'static str,
     },
@@ -116,11 +116,12 @@ pub enum Error {
 
 /// Refuses an optional array that is missing where it is needed, or given where it is not.
 pub(crate) fn expect_presence(
-    name: &'static str,
+    name: impl Into<Name>,
     needed: bool,
     given: bool,
     by: &'static str,
 ) -> Result<(), Error> {
+    let name = name.into();
     match (needed, given) {
         (true, false) => Err(Error::Missing {
             name,

@@ -138,6 +138,7 @@ mod layers;
 mod sampling;
 mod score;
 mod settings;
+mod sums;
 
 pub use attend::{EdgeAttention, EdgeAttentionGradients, EdgeWeights, attend, attend_vjp, scores};
 #[cfg(feature = "dfdx")]
@@ -147,14 +148,14 @@ pub use convolution::{convolve, convolve_vjp};
 pub use dfdx;
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
-pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
+pub use graph::{Batch, Graph, LoopAttributes, WithSelfLoops, WithoutDuplicates};
 pub use layers::{
     AttentionKind, AttributedGraph, Bias, EdgeKernel, GraphAttentionConfig,
     GraphAttentionOperation, GraphAttentionSaved, GraphConvolutionConfig,
-    GraphConvolutionOperation, GraphConvolutionSaved, LayerError, Nodes, Residual,
+    GraphConvolutionOperation, GraphConvolutionSaved, LayerError, Nodes, OperationGraph, Residual,
 };
 #[cfg(feature = "dfdx")]
-pub use layers::{GraphAttended, GraphAttention, GraphConvolution, GraphInspection};
+pub use layers::{GraphAttended, GraphAttention, GraphConvolution, GraphInput, GraphInspection};
 pub use ndarray;
 #[cfg(feature = "petgraph")]
 pub use petgraph;

@@ -5,6 +5,7 @@ use super::preactivation::Preactivation;
 use super::rows::{add, dot_heads, leak, row, weighted_sums};
 use super::{Alpha, Call, PIECE};
 use crate::compressed::{cut, filled};
+use crate::sums::RowSum;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations, parallel};
 use std::ops::Range;
@@ -65,7 +66,7 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
         let shape = self.call.shape;
-        let mut means = vec![T::zero(); shape.heads];
+        let (mut means, mut sum) = (vec![T::zero(); shape.heads], RowSum::new(shape.heads));
         let mut rest = self.out;
         let mut alphas = self.alpha.chunks_exact(shape.heads);
         let mut applied = self.applied.chunks_exact(shape.heads);
@@ -79,8 +80,9 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
                 let value = row(self.values, source as usize, shape.columns());
                 dot_heads::<T, A>(cotangent, value, shape.width, out);
                 out.iter_mut().zip(applied).for_each(|(out, &d)| *out *= d);
-                add(&mut means, out);
+                add(sum.next(), out);
             }
+            sum.add_to(&mut means);
             for (out, alpha) in out.chunks_exact_mut(shape.heads).zip(&mut alphas) {
                 for ((out, &alpha), &mean) in out.iter_mut().zip(alpha).zip(&means) {
                     *out -= alpha * mean;

@@ -1,6 +1,5 @@
 //! The score of GATv2: a vector times the LeakyReLU of a vector.
 
-use super::edge_sums::ordered_sum;
 use super::edge_term;
 use super::forward::arriving;
 use super::rows::{leak, leaky, row};
@@ -8,6 +7,7 @@ use super::scorer::{Arriving, Scorer};
 use super::{Call, PIECE, Parts, elements};
 use crate::compressed::{cut, filled, filled_with};
 use crate::settings::Shape;
+use crate::sums::{RowSum, sum_of};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
@@ -106,7 +106,7 @@ impl<'a, T: Real> Dynamic<'a, T> {
             });
             along_a
         });
-        (targets, ordered_sum(along_a, columns))
+        (targets, sum_of(along_a, columns))
     }
 
     /// Adds the gradient along the sources' features.
@@ -214,16 +214,19 @@ impl<T: Real> Task for ByTarget<'_, '_, T> {
         let columns = score.shape.columns();
         let outs = self.out.chunks_exact_mut(columns);
         let mut sum = vec![T::zero(); score.scratch()];
+        let (mut along_x, mut along_a) = (RowSum::new(columns), RowSum::new(columns));
         for (edges, out) in arriving(self.call, self.targets).zip(outs) {
             let target = row(score.targets, edges.target, columns);
             for (&source, place) in edges.sources.iter().zip(edges.places) {
                 let x = score.with_edge(target, place, &mut sum);
                 let y = row(score.sources, source as usize, columns);
                 let g = row(self.along_scores, place, heads);
-                score.add_along_sum::<A>(g, x, y, out);
-                score.add_along_a::<A>(g, x, y, self.along_a);
+                score.add_along_sum::<A>(g, x, y, along_x.next());
+                score.add_along_a::<A>(g, x, y, along_a.next());
             }
+            along_x.add_to(out);
         }
+        along_a.add_to(self.along_a);
     }
 }
 
@@ -241,6 +244,7 @@ impl<T: Real> Task for BySource<'_, '_, T> {
         let (score, graph) = (self.score, self.call.graph);
         let (heads, columns) = (score.shape.heads, score.shape.columns());
         let mut sum = vec![T::zero(); score.scratch()];
+        let mut along_y = RowSum::new(columns);
         for (source, out) in self.sources.zip(self.out.chunks_exact_mut(columns)) {
             let y = row(score.sources, source, columns);
             let places = &graph.places[graph.by_source.places(source)];
@@ -248,8 +252,9 @@ impl<T: Real> Task for BySource<'_, '_, T> {
                 let target = row(score.targets, target as usize, columns);
                 let x = score.with_edge(target, place as usize, &mut sum);
                 let g = row(self.along_scores, place as usize, heads);
-                score.add_along_sum::<A>(g, x, y, out);
+                score.add_along_sum::<A>(g, x, y, along_y.next());
             }
+            along_y.add_to(out);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::PIECE;
 use super::rows::{add, row};
 use crate::Graph;
 use crate::compressed::{Rows, filled};
+use crate::sums::RowSum;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
 use std::ops::Range;
@@ -45,14 +46,16 @@ struct Sums<'a, T> {
 impl<T: Real> Task for Sums<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
+        let mut sum = RowSum::new(self.width);
         for (node, out) in self.range.zip(self.out.chunks_exact_mut(self.width)) {
             for entry in self.rows.places(node) {
                 let place = match self.places {
                     None => entry,
                     Some(places) => places[entry] as usize,
                 };
-                add(out, row(self.x, place, self.width));
+                add(sum.next(), row(self.x, place, self.width));
             }
+            sum.add_to(out);
         }
     }
 }
@@ -88,15 +91,6 @@ pub(super) fn map_nodes<T: Real, R: Send>(
     parallel::map_chunks(x, each * width, |i, x| {
         f(i * each..i * each + x.len() / width, x)
     })
-}
-
-/// The sum of vectors of the same length, one after the other.
-pub(super) fn ordered_sum<T: Real>(parts: Vec<Vec<T>>, length: usize) -> Vec<T> {
-    let added = parts.into_iter().reduce(|mut sum, part| {
-        add(&mut sum, &part);
-        sum
-    });
-    added.unwrap_or_else(|| vec![T::zero(); length])
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::rows::{row, weighted_sums};
 use super::scorer::{Arriving, Scorer};
 use super::{Alpha, Call, PIECE};
 use crate::compressed::cut_unwritten;
+use crate::sums::RowSum;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::memory::written_by;
@@ -170,15 +171,16 @@ impl<T: Real> Task for Normalise<'_, '_, T> {
 impl<T: Real> Normalise<'_, '_, T> {
     #[inline(always)]
     fn of_heads(self, heads: usize) {
-        let mut inverse = vec![T::zero(); heads];
+        let (mut inverse, mut sum) = (vec![T::zero(); heads], RowSum::new(heads));
         let mut rest = self.alpha;
         for edges in arriving(self.call, self.targets) {
             let (alpha, after) = rest.split_at_mut(edges.sources.len() * heads);
             rest = after;
             inverse.fill(T::zero());
             for alpha in alpha.chunks_exact(heads) {
-                super::rows::add(&mut inverse, alpha);
+                super::rows::add(sum.next(), alpha);
             }
+            sum.add_to(&mut inverse);
             inverse.iter_mut().for_each(|sum| *sum = sum.recip());
             for alpha in alpha.chunks_exact_mut(heads) {
                 for (alpha, &inverse) in alpha.iter_mut().zip(&inverse) {

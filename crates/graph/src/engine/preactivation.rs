@@ -1,10 +1,11 @@
 //! $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$, what the LeakyReLU is applied to.
 
 use super::Call;
-use super::edge_sums::{by_nodes, map_nodes, ordered_sum};
+use super::edge_sums::{by_nodes, map_nodes};
 use super::rows::{add_scaled_heads, dot_heads, row};
 use crate::compressed::{filled, filled_with};
 use crate::settings::Shape;
+use crate::sums::{RowSum, sum_of};
 use bochner_numerics::Real;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use std::ops::Range;
@@ -122,7 +123,7 @@ pub(super) fn pull_back<T: Real>(
     let (along_x, along_a) = filled_with(nodes.iter().map(Range::len), columns, |i, along_x| {
         pull_back_nodes([x, a, cotangent], shape, nodes[i].clone(), along_x)
     });
-    (along_x, ordered_sum(along_a, columns))
+    (along_x, sum_of(along_a, columns))
 }
 
 /// [`pull_back`] with the gradient along `x` added to `along_x`; returns the gradient along `a`.
@@ -136,7 +137,7 @@ pub(super) fn add_pull_back<T: Real>(
     let along_a = map_nodes(along_x, shape.columns(), |nodes, along_x| {
         pull_back_nodes([x, a, cotangent], shape, nodes, along_x)
     });
-    ordered_sum(along_a, shape.columns())
+    sum_of(along_a, shape.columns())
 }
 
 /// Adds the gradient along `x` of some nodes to `along_x`; returns their part of the gradient along `a`.
@@ -177,9 +178,11 @@ impl<T: Real> Task for PullBack<'_, T> {
             .chunks_exact(columns)
             .zip(self.along_x.chunks_exact_mut(columns));
         let rows = rows.zip(self.cotangent.chunks_exact(columns / width));
+        let mut along_a = RowSum::new(columns);
         for ((x, along_x), cotangent) in rows {
             add_scaled_heads::<T, A>(along_x, cotangent, self.a, width);
-            add_scaled_heads::<T, A>(self.along_a, cotangent, x, width);
+            add_scaled_heads::<T, A>(along_a.next(), cotangent, x, width);
         }
+        along_a.add_to(self.along_a);
     }
 }

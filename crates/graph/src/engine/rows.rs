@@ -1,5 +1,6 @@
 //! Small operations on rows, inlined into functions compiled for each instruction set.
 
+use crate::sums::weighted_sum;
 use bochner_numerics::Real;
 use bochner_numerics::instructions::Arithmetic;
 
@@ -79,7 +80,7 @@ pub(super) fn add_scaled_heads<T: Real, A: Arithmetic>(
 /// terms, so that the sums stay in a register.
 #[inline(always)]
 pub(super) fn weighted_sums<'a, T: Real, A: Arithmetic>(
-    terms: impl Iterator<Item = (&'a [T], &'a [T])> + Clone,
+    terms: impl ExactSizeIterator<Item = (&'a [T], &'a [T])> + Clone,
     width: usize,
     y: &mut [T],
 ) {
@@ -89,22 +90,14 @@ pub(super) fn weighted_sums<'a, T: Real, A: Arithmetic>(
         let (whole, rest) = y.as_chunks_mut::<LANES>();
         let after = whole.len() * LANES;
         for (block, y) in whole.iter_mut().enumerate() {
-            let mut sums = [T::zero(); LANES];
-            for (factor, x) in terms.clone() {
-                for (sum, &x) in sums.iter_mut().zip(&x[block * LANES..][..LANES]) {
-                    *sum = A::mul_add(factor, x, *sum);
-                }
-            }
-            *y = sums;
+            let terms = terms
+                .clone()
+                .map(|(f, x)| (f, &x[block * LANES..][..LANES]));
+            *y = weighted_sum::<T, A, LANES>(terms);
         }
         if !rest.is_empty() {
-            let mut sums = [T::zero(); LANES];
-            for (factor, x) in terms {
-                for (sum, &x) in sums.iter_mut().zip(&x[after..]) {
-                    *sum = A::mul_add(factor, x, *sum);
-                }
-            }
-            rest.copy_from_slice(&sums[..rest.len()]);
+            let terms = terms.map(|(f, x)| (f, &x[after..]));
+            rest.copy_from_slice(&weighted_sum::<T, A, LANES>(terms)[..rest.len()]);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The product of compressed rows with a matrix.
 
 use crate::compressed::{Rows, filled};
+use crate::sums::weighted_sum;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations};
 use std::ops::Range;
@@ -87,23 +88,6 @@ fn keep_nonzero<T: Real>(
 const BLOCK: usize = 64;
 const SMALL: usize = 8;
 
-/// Some columns of a row of the product, from column `first` of the right matrix on.
-#[inline(always)]
-fn sum<'a, T: Real, A: Arithmetic, const N: usize>(
-    rights: impl Iterator<Item = (T, &'a [T])>,
-    first: usize,
-    out: &mut [T; N],
-) {
-    let mut sums = [T::zero(); N];
-    for (value, right) in rights {
-        let right: &[T; N] = right[first..][..N].try_into().expect("as many");
-        for (sum, &x) in sums.iter_mut().zip(right) {
-            *sum = A::mul_add(value, x, *sum);
-        }
-    }
-    *out = sums;
-}
-
 struct Multiply<'a, T> {
     matrix: Matrix<'a, T>,
     range: Range<usize>,
@@ -143,24 +127,26 @@ impl<T: Real> Task for Multiply<'_, T> {
 /// A row of the product.
 #[inline(always)]
 fn sums<'a, T: Real, A: Arithmetic>(
-    terms: impl Iterator<Item = (T, &'a [T])> + Clone,
+    terms: impl ExactSizeIterator<Item = (T, &'a [T])> + Clone,
     out: &mut [T],
 ) {
-    let width = out.len();
-    let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+    let (blocks, small) = out.as_chunks_mut::<BLOCK>();
+    let first_small = blocks.len() * BLOCK;
+    let columns = |first: usize, count: usize| {
+        let terms = terms.clone();
+        terms.map(move |(value, right)| (value, &right[first..][..count]))
+    };
     for (i, out) in blocks.iter_mut().enumerate() {
-        sum::<T, A, BLOCK>(terms.clone(), i * BLOCK, out);
+        *out = weighted_sum::<T, A, BLOCK>(columns(i * BLOCK, BLOCK));
     }
-    let first = width - rest.len();
-    let (small, rest) = rest.as_chunks_mut::<SMALL>();
+    let (small, rest) = small.as_chunks_mut::<SMALL>();
+    let first_rest = first_small + small.len() * SMALL;
     for (i, out) in small.iter_mut().enumerate() {
-        sum::<T, A, SMALL>(terms.clone(), first + i * SMALL, out);
+        *out = weighted_sum::<T, A, SMALL>(columns(first_small + i * SMALL, SMALL));
     }
-    let first = width - rest.len();
-    for (value, right) in terms {
-        for (y, &x) in rest.iter_mut().zip(&right[first..]) {
-            *y = A::mul_add(value, x, *y);
-        }
+    if !rest.is_empty() {
+        let sum = weighted_sum::<T, A, SMALL>(columns(first_rest, rest.len()));
+        rest.copy_from_slice(&sum[..rest.len()]);
     }
 }
 

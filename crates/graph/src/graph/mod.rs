@@ -10,7 +10,7 @@ mod written;
 
 pub use batch::Batch;
 pub use duplicates::WithoutDuplicates;
-pub use self_loops::WithSelfLoops;
+pub use self_loops::{LoopAttributes, WithSelfLoops};
 
 use crate::Error;
 use crate::compressed::{Rows, by_key, check_offsets};

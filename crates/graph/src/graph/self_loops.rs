@@ -3,6 +3,9 @@
 use super::Graph;
 use crate::Error;
 use crate::error::countable;
+use crate::sums::sum_of;
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
 /// A graph with self loops, and what was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +16,96 @@ pub struct WithSelfLoops {
     pub added: Vec<usize>,
     /// The number of nodes that had one (or several) already.
     pub already_there: usize,
+}
+
+/// The attributes of self loops that are added to a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LoopAttributes {
+    /// The mean of the attributes of the edges that lead to the node; zero if none does.
+    #[default]
+    Mean,
+    /// This number in each column.
+    Constant(f64),
+}
+
+impl WithSelfLoops {
+    /// The attributes of all edges, `[E + L, G]`: those that are given, `[E, G]`, and behind them those of the L self
+    /// loops that were added.
+    ///
+    /// Self loops that were there already keep their attributes. PyTorch Geometric's layers, whose `fill_value` this
+    /// is, remove them first.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is one row of attributes for each edge that was there.
+    ///
+    /// ```
+    /// use bochner_graph::ndarray::array;
+    /// use bochner_graph::{Graph, LoopAttributes};
+    ///
+    /// let looped = Graph::from_edges(2, [(0, 1), (0, 1)])?.with_self_loops()?;
+    /// let attributes = array![[1.0], [3.0]];
+    /// let all = looped.attributes(attributes.view(), LoopAttributes::Mean)?;
+    /// assert_eq!(all, array![[1.0], [3.0], [0.0], [2.0]]);
+    /// # Ok::<(), bochner_graph::Error>(())
+    /// ```
+    pub fn attributes<T: Real>(
+        &self,
+        attributes: ArrayView2<T>,
+        fill: LoopAttributes,
+    ) -> Result<Array2<T>, Error> {
+        let columns = attributes.ncols();
+        let given = self.graph.edge_count() - self.added.len();
+        argument::shape("attributes", &[given, columns], attributes.shape())?;
+        let mut loops = Array2::zeros((self.added.len(), columns));
+        match fill {
+            LoopAttributes::Constant(value) => loops.fill(T::of(value)),
+            LoopAttributes::Mean => {
+                for (&node, mut row) in self.added.iter().zip(loops.rows_mut()) {
+                    let rows = self.others(node).map(|edge| attributes.row(edge).to_vec());
+                    row.assign(&Array1::from_vec(sum_of(rows, columns)));
+                    let share: T = self.share(node);
+                    row.mapv_inplace(|sum| sum * share);
+                }
+            }
+        }
+        let all = concatenate(Axis(0), &[attributes, loops.view()]);
+        Ok(all.expect("as many columns"))
+    }
+
+    /// The vector-Jacobian product of [`attributes`](Self::attributes): from `[E + L, G]` to `[E, G]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is one row for each edge.
+    pub fn attributes_vjp<T: Real>(
+        &self,
+        cotangent: ArrayView2<T>,
+        fill: LoopAttributes,
+    ) -> Result<Array2<T>, Error> {
+        let expected = [self.graph.edge_count(), cotangent.ncols()];
+        argument::shape("cotangent", &expected, cotangent.shape())?;
+        let given = self.graph.edge_count() - self.added.len();
+        let mut along = cotangent.slice(s![..given, ..]).to_owned();
+        if fill == LoopAttributes::Mean {
+            let loops = cotangent.slice(s![given.., ..]);
+            for (&node, row) in self.added.iter().zip(loops.rows()) {
+                for edge in self.others(node) {
+                    along.row_mut(edge).scaled_add(self.share(node), &row);
+                }
+            }
+        }
+        Ok(along)
+    }
+
+    /// The edges that led to a node before its self loop was added.
+    fn others(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        let edges = self.graph.in_edges(node);
+        edges.filter_map(move |(source, edge)| (source != node).then_some(edge))
+    }
+
+    /// One over the number of these edges; any number if there are none.
+    fn share<T: Real>(&self, node: usize) -> T {
+        T::of(1.0 / (self.graph.in_degree(node) - 1).max(1) as f64)
+    }
 }
 
 impl Graph {
@@ -55,6 +148,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::array;
 
     #[test]
     fn every_node_has_one_afterwards() {
@@ -65,6 +159,36 @@ mod tests {
         assert_eq!((again.added, again.already_there), (vec![], 4));
         assert_eq!(again.graph, looped.graph);
         assert_eq!(again.graph.edges()[..4], graph.edges());
+    }
+
+    /// The mean and its gradient, which is its transpose.
+    #[test]
+    fn added_ones_have_the_mean_of_the_edges_that_arrive() {
+        let graph = Graph::from_edges(4, [(3, 3), (0, 3), (1, 0), (2, 0), (2, 0)]).unwrap();
+        let looped = graph.with_self_loops().unwrap();
+        let given = array![[1.0, 2.0], [5.0, 7.0], [3.0, 0.0], [6.0, 6.0], [0.0, 9.0]];
+        let all = |fill| looped.attributes(given.view(), fill).unwrap();
+        let mean = all(LoopAttributes::Mean);
+        assert_eq!(mean.slice(s![..5, ..]), given);
+        assert_eq!(
+            mean.slice(s![5.., ..]),
+            array![[3.0, 5.0], [0.0, 0.0], [0.0, 0.0]]
+        );
+        let constant = all(LoopAttributes::Constant(0.5));
+        assert!(constant.slice(s![5.., ..]).iter().all(|&x| x == 0.5));
+        let cotangent = Array2::from_shape_fn((8, 2), |(i, j)| (3 * i + j) as f64);
+        for fill in [LoopAttributes::Mean, LoopAttributes::Constant(0.0)] {
+            let along = looped.attributes_vjp(cotangent.view(), fill).unwrap();
+            let (got, want) = ((&along * &given).sum(), (all(fill) * &cotangent).sum());
+            assert!((got - want).abs() < 1e-12, "{fill:?}");
+        }
+        let error = looped.attributes(cotangent.view(), LoopAttributes::Mean);
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .starts_with("`attributes` has shape [8, 2]")
+        );
     }
 
     #[test]

@@ -9,7 +9,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2};
 pub struct AttributedGraph<'a, T> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The attributes, `[E, G]`, in the caller's order of the edges. They get no gradient.
+    /// The attributes, `[E, G]`, in the caller's order of the edges. They get no gradient; an
+    /// [`OperationGraph`] says where they do.
     pub attributes: Option<ArrayView2<'a, T>>,
 }
 
@@ -19,6 +20,23 @@ impl<'a, T> From<&'a Graph> for AttributedGraph<'a, T> {
             graph,
             attributes: None,
         }
+    }
+}
+
+/// The graph of an operation, and the place of its edges' attributes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum OperationGraph<'a, T> {
+    /// The attributes, if there are any, are known. They get no gradient.
+    Known(AttributedGraph<'a, T>),
+    /// The attributes, `[E, G]`, are an input of the operation, between the features and the parameters, and get a
+    /// gradient.
+    AttributesAsInput(&'a Graph),
+}
+
+impl<'a, T, G: Into<AttributedGraph<'a, T>>> From<G> for OperationGraph<'a, T> {
+    fn from(graph: G) -> Self {
+        Self::Known(graph.into())
     }
 }
 

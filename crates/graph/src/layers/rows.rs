@@ -3,6 +3,7 @@
 //! The parts are not those of `bochner_ops::rows::sum_over`: published results fix the last digits of the
 //! sums here.
 
+use crate::sums::sum_of;
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
@@ -23,10 +24,9 @@ pub(super) fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
         for row in parts[i].rows() {
             sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
         }
-        Array1::from_vec(sum)
+        sum
     });
-    let zeros = Array1::zeros(x.ncols());
-    sums.iter().fold(zeros, |total, sum| total + sum)
+    sum_of(sums, x.ncols()).into()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::similarities::count;
 use crate::engine::Call;
-use crate::engine::edge_sums::{by_nodes, map_nodes, ordered_sum};
+use crate::engine::edge_sums::{by_nodes, map_nodes};
 use crate::score::Half;
+use crate::sums::sum_of;
 use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
@@ -98,7 +99,7 @@ pub(super) fn pull_back<T: Real>(
         }
         sums
     });
-    let sums = ordered_sum(sums, 2 * shape.columns());
+    let sums = sum_of(sums, 2 * shape.columns());
     let heads = along_a.chunks_exact_mut(2 * shape.width);
     for (along_a, sums) in heads.zip(sums.chunks_exact(2 * shape.width)) {
         let places = match half {

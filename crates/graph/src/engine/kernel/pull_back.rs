@@ -3,13 +3,14 @@
 use super::similarities::inputs;
 use super::{Kernel, Parameters, Side, Similarity, gaussian};
 use crate::compressed::filled;
-use crate::engine::edge_sums::{by_source, by_target, map_nodes, ordered_sum};
+use crate::engine::edge_sums::{by_source, by_target, map_nodes};
 use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
 use crate::engine::rows::row;
 use crate::engine::{Call, PIECE, Parts, backward, elements};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients, PointsOfHeads};
+use crate::sums::{RowSum, sum_of};
 use crate::{Error, Points};
 use bochner_kernels::{feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::elementary::SquaredNorms;
@@ -149,7 +150,7 @@ impl<T: Real> Kernel<'_, '_, T> {
             add_norms(keys, self.width, p, &halves, along_keys);
             squares
         });
-        let squares = ordered_sum(squares, heads);
+        let squares = sum_of(squares, heads);
         let Parameters { a, .. } = &self.parameters;
         let a = &elements(*a);
         let along_a = along_a
@@ -367,14 +368,15 @@ impl<T: Real> Task for Products<'_, T> {
     fn run<A: Arithmetic>(self, _: A) {
         let ([head, heads], count) = (self.heads, self.features.len() / 2);
         let (one, slope) = self.features.split_at(count);
-        let (along_one, along_slope) = self.along_features.split_at_mut(count);
+        let mut sum = RowSum::new(2 * count);
         let rows = self.phi.chunks_exact(count);
         let rows = rows.zip(self.along_phi.chunks_exact_mut(count));
         for ((phi, along_phi), along_f) in rows.zip(self.along_f.chunks_exact(2 * heads)) {
             let g_one = along_f[head] * self.inverse;
             let g_slope = along_f[heads + head] * self.inverse;
             let features = one.iter().zip(slope);
-            let along_features = along_one.iter_mut().zip(&mut *along_slope);
+            let (along_one, along_slope) = sum.next().split_at_mut(count);
+            let along_features = along_one.iter_mut().zip(along_slope);
             let all = phi.iter().zip(along_phi).zip(features.zip(along_features));
             for ((&phi, along_phi), ((&one, &slope), (along_one, along_slope))) in all {
                 *along_phi = A::mul_add(g_slope, slope, A::mul_add(g_one, one, *along_phi));
@@ -382,5 +384,6 @@ impl<T: Real> Task for Products<'_, T> {
                 *along_slope = A::mul_add(g_slope, phi, *along_slope);
             }
         }
+        sum.add_to(self.along_features);
     }
 }

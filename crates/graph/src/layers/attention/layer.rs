@@ -5,8 +5,9 @@ use super::arrays::Arrays;
 use super::config::AttentionKind;
 use super::operation::GraphAttentionOperation;
 use super::plan::Passed;
-use crate::layers::nodes::{AttributedGraph, Nodes, elements_of};
-use crate::{EdgeWeights, LayerError};
+use crate::layers::check_fields;
+use crate::layers::nodes::{AttributedGraph, Nodes, OperationGraph, elements_of};
+use crate::{EdgeWeights, Graph, LayerError};
 use bochner_nn::{Element, Leaf, TapeInputs, record};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::Mode;
@@ -173,6 +174,43 @@ pub struct GraphAttention<E: Element> {
 type Matrix<E> = Leaf<E, Ix2>;
 type Vector<E> = Leaf<E, Ix1>;
 
+/// The graph that a layer is applied to, and its edges' attributes where the layer takes some.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum GraphInput<'a, E: Element, T> {
+    /// The attributes, if there are any, are known. They get no gradient.
+    Known(AttributedGraph<'a, E>),
+    /// The attributes are a tensor, along which there is a gradient.
+    Attributed {
+        /// The graph.
+        graph: &'a Graph,
+        /// The attributes, `[E, G]`, in the caller's order of the edges.
+        attributes: Tensor<(usize, usize), E, Cpu, T>,
+    },
+}
+
+impl<'a, E: Element, T, G: Into<AttributedGraph<'a, E>>> From<G> for GraphInput<'a, E, T> {
+    fn from(graph: G) -> Self {
+        Self::Known(graph.into())
+    }
+}
+
+impl<'a, E: Element, T: Tape<E, Cpu>> GraphInput<'a, E, T> {
+    /// The graph of an operation, and its inputs with the attributes behind them where they are a tensor.
+    fn split(
+        self,
+        inputs: TapeInputs<E, T>,
+    ) -> Result<(OperationGraph<'a, E>, TapeInputs<E, T>), LayerError> {
+        Ok(match self {
+            Self::Known(graph) => (graph.into(), inputs),
+            Self::Attributed { graph, attributes } => {
+                let graph = OperationGraph::AttributesAsInput(graph);
+                (graph, inputs.with(attributes)?)
+            }
+        })
+    }
+}
+
 /// The output and the penalty of a layer.
 #[derive(Clone, Debug)]
 pub struct GraphAttended<Out, Penalty> {
@@ -248,12 +286,12 @@ impl<E: Element> GraphAttention<E> {
     /// `x: [N, Fin]` to `[N, H F]` or `[N, F]`.
     ///
     /// # Errors
-    /// [`LayerError::Graph`] if graph, features and settings do not fit each other, and for what
+    /// [`LayerError::Graph`] if graph, features, fields and settings do not fit each other, and for what
     /// [`attend`](crate::attend) refuses; [`LayerError::Nn`] for a graph without nodes, since dfdx has no
     /// empty tensors.
     pub fn apply<'g, N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
-        graph: impl Into<AttributedGraph<'g, E>>,
+        graph: impl Into<GraphInput<'g, E, T>>,
         x: Tensor<(N, I), E, Cpu, T>,
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
@@ -273,7 +311,7 @@ impl<E: Element> GraphAttention<E> {
     /// The errors of [`apply`](Self::apply).
     pub fn apply_bipartite<'g, N, I, M, J, T>(
         &self,
-        graph: impl Into<AttributedGraph<'g, E>>,
+        graph: impl Into<GraphInput<'g, E, T>>,
         targets: Tensor<(N, I), E, Cpu, T>,
         sources: Tensor<(M, J), E, Cpu, T>,
         mode: Mode,
@@ -304,13 +342,14 @@ impl<E: Element> GraphAttention<E> {
     /// Dropout on sparse features drops what is stored. Dense features are copied.
     pub fn apply_features<'g, 'n, T: Tape<E, Cpu>>(
         &self,
-        graph: impl Into<AttributedGraph<'g, E>>,
+        graph: impl Into<GraphInput<'g, E, T>>,
         nodes: impl Into<Nodes<'n, E>>,
         tape: T,
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
+        let (graph, inputs) = graph.into().split(TapeInputs::on(tape))?;
         let operation = GraphAttentionOperation::of_features(&self.config, graph, nodes, mode)?;
-        self.recorded(operation, TapeInputs::on(tape))
+        self.recorded(operation, inputs)
     }
 
     /// The output in evaluation, without a tape.
@@ -350,16 +389,18 @@ impl<E: Element> GraphAttention<E> {
         graph: AttributedGraph<E>,
         nodes: Nodes<E>,
     ) -> Result<(Array2<E>, Passed<E>), LayerError> {
+        check_fields(self, &self.config.parameters())?;
         self.config.pass(graph, nodes, &self.arrays())
     }
 
     fn apply_tensors<T: Tape<E, Cpu>>(
         &self,
-        graph: AttributedGraph<E>,
+        graph: GraphInput<E, T>,
         shapes: &[[usize; 2]],
         inputs: TapeInputs<E, T>,
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
+        let (graph, inputs) = graph.split(inputs)?;
         let operation = GraphAttentionOperation::of_inputs(&self.config, graph, shapes, mode)?;
         self.recorded(operation, inputs)
     }
@@ -369,6 +410,7 @@ impl<E: Element> GraphAttention<E> {
         operation: GraphAttentionOperation<E>,
         inputs: TapeInputs<E, T>,
     ) -> Result<Recorded<E, T>, LayerError> {
+        check_fields(self, &self.config.parameters())?;
         let [targets, outputs] = operation.output_shape();
         let shape = (targets, outputs);
         let name = "targets of a layer on the tape (infer takes a graph without nodes)";

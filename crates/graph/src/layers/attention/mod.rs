@@ -21,4 +21,4 @@ pub use operation::{GraphAttentionOperation, Saved as GraphAttentionSaved};
 #[cfg(feature = "dfdx")]
 pub use inspection::GraphInspection;
 #[cfg(feature = "dfdx")]
-pub use layer::{GraphAttended, GraphAttention};
+pub use layer::{GraphAttended, GraphAttention, GraphInput};

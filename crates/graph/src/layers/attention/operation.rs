@@ -5,17 +5,17 @@ use super::config::GraphAttentionConfig;
 use super::plan::{Passed, Plan, Wanted, finite};
 use crate::layers::check_parameters;
 use crate::layers::nodes::{
-    AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of, matrix,
+    AttributedGraph, GivenNodes, Nodes, OperationGraph, OwnedFeatures, elements_of, matrix,
 };
-use crate::{Features, LayerError};
+use crate::{Features, Graph, LayerError};
 use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Mode, Operation, Slot, activation_vjp, filled, slots};
 use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 
 /// A layer of graph attention as an operation, without a tape or a framework.
 ///
-/// Its inputs are the nodes' features, if gradients along them are requested, and then the
-/// [parameters](GraphAttentionConfig::parameters). It has two outputs: the output of each target,
+/// Its inputs are the nodes' features, if gradients along them are requested, the attributes of the edges, if gradients
+/// along these are ([`OperationGraph`]), and then the [parameters](GraphAttentionConfig::parameters). It has two outputs: the output of each target,
 /// `[Nt, H F]` or `[Nt, F]`, and the penalty, `[]`, which is $\beta \mathrm{KL}$ for inferred points and
 /// otherwise zero.
 ///
@@ -65,8 +65,29 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 /// ```
 #[derive(Debug)]
 pub struct GraphAttentionOperation<T> {
-    plan: Plan<T>,
+    plan: Plan,
     nodes: GivenNodes<T>,
+    attributes: OperationAttributes<T>,
+}
+
+/// The place of the attributes of the edges.
+#[derive(Debug)]
+enum OperationAttributes<T> {
+    None,
+    Known(Array2<T>),
+    /// The input after the features' tensors.
+    Input,
+}
+
+impl<T: Real> From<OperationGraph<'_, T>> for OperationAttributes<T> {
+    fn from(graph: OperationGraph<T>) -> Self {
+        match graph {
+            OperationGraph::AttributesAsInput(_) => Self::Input,
+            OperationGraph::Known(AttributedGraph { attributes, .. }) => {
+                attributes.map_or(Self::None, |attributes| Self::Known(attributes.to_owned()))
+            }
+        }
+    }
 }
 
 impl<T: Real> GraphAttentionOperation<T> {
@@ -77,7 +98,7 @@ impl<T: Real> GraphAttentionOperation<T> {
     /// fit each other.
     pub fn of_features<'g, 'n>(
         config: &GraphAttentionConfig,
-        graph: impl Into<AttributedGraph<'g, T>>,
+        graph: impl Into<OperationGraph<'g, T>>,
         nodes: impl Into<Nodes<'n, T>>,
         mode: Mode,
     ) -> Result<Self, LayerError>
@@ -85,11 +106,15 @@ impl<T: Real> GraphAttentionOperation<T> {
         T: 'g + 'n,
     {
         let (graph, nodes) = (graph.into(), nodes.into().ends());
-        config.check_features(graph, &nodes)?;
-        let plan = Plan::new(config, graph.graph, graph.attributes, mode);
+        let plan = Plan::new(config, config.check_features(graph, &nodes)?, mode);
         let dropped = |x| OwnedFeatures::dropped_out(x, plan.input_dropout.as_ref());
         let nodes = GivenNodes::features(nodes.into_iter().map(dropped).collect());
-        Ok(Self { plan, nodes })
+        let attributes = graph.into();
+        Ok(Self {
+            plan,
+            nodes,
+            attributes,
+        })
     }
 
     /// Attention where the first inputs are the features of the nodes, or of targets and sources, of the
@@ -99,7 +124,7 @@ impl<T: Real> GraphAttentionOperation<T> {
     /// The errors of [`of_features`](Self::of_features).
     pub fn of_inputs<'g>(
         config: &GraphAttentionConfig,
-        graph: impl Into<AttributedGraph<'g, T>>,
+        graph: impl Into<OperationGraph<'g, T>>,
         shapes: &[[usize; 2]],
         mode: Mode,
     ) -> Result<Self, LayerError>
@@ -107,10 +132,35 @@ impl<T: Real> GraphAttentionOperation<T> {
         T: 'g,
     {
         let graph = graph.into();
-        config.check(graph, shapes)?;
-        let plan = Plan::new(config, graph.graph, graph.attributes, mode);
+        let plan = Plan::new(config, config.check(graph, shapes)?, mode);
         let nodes = GivenNodes::tensors(shapes, plan.input_dropout);
-        Ok(Self { plan, nodes })
+        let attributes = graph.into();
+        Ok(Self {
+            plan,
+            nodes,
+            attributes,
+        })
+    }
+
+    /// The attributes among the inputs that follow the features' tensors, and the parameters behind them.
+    fn split<'i, X>(&self, inputs: &'i [X]) -> (Option<&'i X>, &'i [X]) {
+        match self.attributes {
+            OperationAttributes::Input => (inputs.first(), inputs.get(1..).unwrap_or_default()),
+            OperationAttributes::None | OperationAttributes::Known(_) => (None, inputs),
+        }
+    }
+
+    fn parameters<'a>(&self, parameters: &'a [ArrayViewD<T>]) -> Arrays<'a, T> {
+        Arrays::of(&self.plan.config, parameters)
+    }
+
+    /// The attributes that a pass reads, given those among its inputs.
+    fn attributes<'a>(&'a self, input: Option<&'a ArrayViewD<T>>) -> Option<ArrayView2<'a, T>> {
+        match &self.attributes {
+            OperationAttributes::None => None,
+            OperationAttributes::Known(attributes) => Some(attributes.view()),
+            OperationAttributes::Input => input.map(matrix),
+        }
     }
 
     /// The shape of the first output.
@@ -149,29 +199,35 @@ impl GraphAttentionConfig {
         p: &Arrays<T>,
     ) -> Result<(Array2<T>, Passed<T>), LayerError> {
         let nodes = nodes.ends();
-        self.check_features(graph, &nodes)?;
-        let plan = Plan::new(self, graph.graph, graph.attributes, Mode::Evaluation);
-        let (output, _, passed) = plan.forward(&nodes, p)?;
+        self.check_features(graph.into(), &nodes)?;
+        let plan = Plan::new(self, graph.graph, Mode::Evaluation);
+        let (output, _, passed) = plan.forward(&nodes, graph.attributes, p)?;
         Ok((output, passed))
     }
 
-    fn check_features<T: Real>(
+    fn check_features<'g, T: Real>(
         &self,
-        graph: AttributedGraph<T>,
+        graph: OperationGraph<'g, T>,
         nodes: &[Features<T>],
-    ) -> Result<(), LayerError> {
+    ) -> Result<&'g Graph, LayerError> {
         let shapes: Vec<_> = nodes.iter().map(|x| [x.rows(), x.columns()]).collect();
         self.check(graph, &shapes)
     }
 
-    /// Refuses a graph, features or attributes that do not fit the settings and each other.
-    fn check<T: Real>(
+    /// The graph. Refuses a graph, features or attributes that do not fit the settings and each other.
+    fn check<'g, T: Real>(
         &self,
-        graph: AttributedGraph<T>,
+        graph: OperationGraph<'g, T>,
         nodes: &[[usize; 2]],
-    ) -> Result<(), LayerError> {
+    ) -> Result<&'g Graph, LayerError> {
         self.validate()?;
-        let AttributedGraph { graph, attributes } = graph;
+        let (graph, attributes) = match graph {
+            OperationGraph::Known(AttributedGraph { graph, attributes }) => {
+                let shape = attributes.map(|x| [x.nrows(), x.ncols()]);
+                (graph, Some(shape.unwrap_or([graph.edge_count(), 0])))
+            }
+            OperationGraph::AttributesAsInput(graph) => (graph, None),
+        };
         let columns = [self.inputs, self.source_inputs.unwrap_or(self.inputs)];
         if nodes.len() == 1 {
             graph.expect_square(
@@ -182,15 +238,21 @@ impl GraphAttentionConfig {
         let sources = [graph.sources(), columns[1]];
         argument::shape("features of the targets", &targets, &nodes[0])?;
         argument::shape("features of the sources", &sources, &nodes[nodes.len() - 1])?;
-        let wanted = [graph.edge_count(), self.edge_inputs];
-        let (name, given) = match attributes {
-            Some(x) => ("attributes of the edges", [x.nrows(), x.ncols()]),
-            None => (
+        let edges = graph.edge_count();
+        match attributes {
+            Some([rows, 0]) if rows == edges && self.edge_inputs > 0 => argument::shape(
                 "attributes of the edges (give an `AttributedGraph`)",
-                [graph.edge_count(), 0],
-            ),
-        };
-        Ok(argument::shape(name, &wanted, &given)?)
+                &[edges, self.edge_inputs],
+                &[edges, 0],
+            )?,
+            Some(given) => {
+                let expected = [edges, self.edge_inputs];
+                argument::shape("attributes of the edges", &expected, &given)?;
+            }
+            // `output_shapes` sees the input.
+            None => argument::at_least_one("edge_inputs", self.edge_inputs)?,
+        }
+        Ok(graph)
     }
 }
 
@@ -208,7 +270,11 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
     type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
-        let parameters = self.nodes.shapes_of_parameters(inputs)?;
+        let (attributes, parameters) = self.split(self.nodes.shapes_of_parameters(inputs)?);
+        if let Some(attributes) = attributes {
+            let expected = [self.plan.graph.edge_count(), self.plan.config.edge_inputs];
+            argument::shape("attributes of the edges", &expected, attributes)?;
+        }
         check_parameters(self.plan.config.parameters(), parameters)?;
         Ok(vec![self.output_shape().to_vec(), Vec::new()])
     }
@@ -218,11 +284,12 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         inputs: &[ArrayViewD<'_, T>],
         outputs: Vec<Slot<'_, T>>,
     ) -> Result<Self::Saved, BoxError> {
-        let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
+        let (tensors, others) = inputs.split_at(self.nodes.tensor_count());
+        let (attributes, parameters) = self.split(others);
         let dropped = self.nodes.drop_out(tensors);
-        let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &dropped);
-        let (mut values, penalty, passed) = self.plan.forward(&nodes, &p)?;
+        let (p, attributes) = (self.parameters(parameters), self.attributes(attributes));
+        let (mut values, penalty, passed) = self.plan.forward(&nodes, attributes, &p)?;
         let activation = self.plan.config.activation;
         let slopes = activation.apply_with_slopes(elements_of(&mut values));
         let [output, along_penalty] = slots(outputs);
@@ -261,19 +328,26 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
             }
             return Ok(());
         }
-        let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
-        let p = Arrays::of(&self.plan.config, parameters);
+        let (tensors, others) = inputs.split_at(self.nodes.tensor_count());
+        let (attributes, parameters) = self.split(others);
         let nodes = self.nodes.views(tensors, &saved.dropped);
+        let p = self.parameters(parameters);
         let mut gradients = gradients.into_iter();
         let along_nodes: Vec<_> = gradients.by_ref().take(tensors.len()).collect();
+        let along_attributes = attributes.and_then(|_| gradients.next().flatten());
         let gradients: Vec<_> = gradients.collect();
         let asked = gradients.iter().map(Option::is_some);
         let wanted = Wanted {
             nodes: along_nodes.iter().any(Option::is_some),
+            attributes: along_attributes.is_some(),
             parameters: All::laid_out(&self.plan.config, asked, |x| x, |x| x),
         };
         let cotangent = (output, penalty);
-        let g = (self.plan).backward(&nodes, &p, &saved.passed, cotangent, &wanted)?;
+        let given = self.attributes(attributes);
+        let g = (self.plan).backward(&nodes, given, &p, &saved.passed, cotangent, &wanted)?;
+        if let (Some(slot), Some(along)) = (along_attributes, g.attributes) {
+            slot.put_array(along);
+        }
         if wanted.nodes {
             let along = self.plan.along_nodes(&nodes, &p, &g.transformed, output)?;
             for (slot, x) in along_nodes.into_iter().zip(along) {

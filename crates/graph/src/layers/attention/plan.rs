@@ -15,12 +15,11 @@ use bochner_ops::Mode;
 use bochner_ops::rows::add_to;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// A pass through a layer, without the nodes' features and the parameters.
+/// A pass through a layer, without the nodes' features, the edges' attributes and the parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Plan<T> {
+pub(super) struct Plan {
     pub(super) config: GraphAttentionConfig,
     pub(super) graph: Graph,
-    attributes: Option<Array2<T>>,
     pub(super) input_dropout: Option<DropoutMask>,
     value_dropout: Option<DropoutMask>,
     coefficient_dropout: Option<DropoutMask>,
@@ -40,28 +39,24 @@ pub(super) struct Passed<T> {
 /// The gradients that somebody wants.
 pub(super) struct Wanted {
     pub(super) nodes: bool,
+    pub(super) attributes: bool,
     pub(super) parameters: All<bool, bool>,
 }
 
 /// The gradients of a pass.
 pub(super) struct PassGradients<T> {
     pub(super) parameters: Gradients<T>,
+    pub(super) attributes: Option<Array2<T>>,
     /// The gradients along the transformed features, in the order in which these were kept; none if neither
     /// the nodes' gradients nor those of the weights are wanted.
     pub(super) transformed: Vec<Array2<T>>,
 }
 
-impl<T: Real> Plan<T> {
-    pub(super) fn new(
-        config: &GraphAttentionConfig,
-        graph: &Graph,
-        attributes: Option<ArrayView2<T>>,
-        mode: Mode,
-    ) -> Self {
+impl Plan {
+    pub(super) fn new(config: &GraphAttentionConfig, graph: &Graph, mode: Mode) -> Self {
         let mask = |rate, purpose| crate::layers::mask(rate, mode.child(purpose));
         Self {
             graph: graph.clone(),
-            attributes: attributes.map(|attributes| attributes.to_owned()),
             input_dropout: mask(config.input_dropout, "input dropout"),
             value_dropout: mask(config.value_dropout, "value dropout"),
             coefficient_dropout: mask(config.coefficient_dropout, "coefficient dropout"),
@@ -74,9 +69,10 @@ impl<T: Real> Plan<T> {
     }
 
     /// The output before the activation, and the penalty, from features after their dropout.
-    pub(super) fn forward(
+    pub(super) fn forward<T: Real>(
         &self,
         nodes: &[Features<T>],
+        attributes: Option<ArrayView2<T>>,
         p: &Arrays<T>,
     ) -> Result<(Array2<T>, T, Passed<T>), LayerError> {
         let map = |features: &Features<T>, weight, bias: Option<ArrayView1<T>>| {
@@ -94,7 +90,7 @@ impl<T: Real> Plan<T> {
             None => {}
         }
         let drawn = self.draw(&transformed, p)?;
-        let settings = self.settings(p, drawn.as_ref());
+        let settings = self.settings(attributes, p, drawn.as_ref());
         let [targets, sources] = ends(&transformed);
         let (output, kept) = Call::new(&self.graph, targets, sources, &settings)?.attend()?;
         let output = self.finish(output, nodes[0], p)?;
@@ -107,7 +103,7 @@ impl<T: Real> Plan<T> {
         Ok((output, penalty, passed))
     }
 
-    fn draw(
+    fn draw<T: Real>(
         &self,
         transformed: &[Array2<T>],
         p: &Arrays<T>,
@@ -119,7 +115,12 @@ impl<T: Real> Plan<T> {
         Drawn::new(&self.config, nodes, kernel(p), self.noise).map(Some)
     }
 
-    fn settings<'a>(&'a self, p: &Arrays<'a, T>, drawn: Option<&'a Drawn<T>>) -> Settings<'a, T> {
+    fn settings<'a, T: Real>(
+        &self,
+        attributes: Option<ArrayView2<'a, T>>,
+        p: &Arrays<'a, T>,
+        drawn: Option<&'a Drawn<T>>,
+    ) -> Settings<'a, T> {
         let a = p.a;
         let kernel = |p, floor| Score::Kernel {
             a,
@@ -136,15 +137,15 @@ impl<T: Real> Plan<T> {
                 EdgeKernel::Direct { p, floor, .. } | EdgeKernel::Implicit { p, floor, .. },
             ) => kernel(p, floor),
         };
-        let term = |(weight, attributes): (ArrayView2<'a, T>, &'a Array2<T>)| EdgeTerm {
-            attributes: attributes.view(),
+        let term = |(weight, attributes)| EdgeTerm {
+            attributes,
             weight,
             b: p.edge_a,
         };
         Settings {
             score,
             slope: self.config.slope,
-            edges: p.edge_weight.zip(self.attributes.as_ref()).map(term),
+            edges: p.edge_weight.zip(attributes).map(term),
             merge: self.config.merge,
             dropout: self.coefficient_dropout,
             value_dropout: self.value_dropout,
@@ -152,7 +153,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Adds residual and bias.
-    fn finish(
+    fn finish<T: Real>(
         &self,
         mut output: Array2<T>,
         targets: Features<T>,
@@ -170,11 +171,12 @@ impl<T: Real> Plan<T> {
         Ok(output)
     }
 
-    /// The gradients along the parameters and the transformed features, as far as they are wanted. Along the
-    /// edges they are computed together, if any of them is.
-    pub(super) fn backward(
+    /// The gradients along the parameters, the attributes and the transformed features, as far as they are wanted.
+    /// Along the edges they are computed together, if any of them is.
+    pub(super) fn backward<T: Real>(
         &self,
         nodes: &[Features<T>],
+        attributes: Option<ArrayView2<T>>,
         p: &Arrays<T>,
         passed: &Passed<T>,
         (output, penalty): (ArrayView2<T>, T),
@@ -182,6 +184,7 @@ impl<T: Real> Plan<T> {
     ) -> Result<PassGradients<T>, LayerError> {
         let Wanted {
             nodes: along_nodes,
+            attributes: along_attributes,
             parameters: wanted,
         } = wanted;
         let weights = [wanted.weight, wanted.source_weight == Some(true)];
@@ -206,13 +209,15 @@ impl<T: Real> Plan<T> {
                 },
                 kernel: p.kernel.map(|_| None),
             },
+            attributes: None,
             transformed: Vec::new(),
         };
-        let of_edges = wanted.edge_weight == Some(true) || wanted.edge_a == Some(true);
+        let of_edges =
+            [wanted.edge_weight, wanted.edge_a].contains(&Some(true)) || *along_attributes;
         if !(through || of_kernel || wanted.a || of_edges) {
             return Ok(found);
         }
-        let settings = self.settings(p, passed.drawn.as_ref());
+        let settings = self.settings(attributes, p, passed.drawn.as_ref());
         let [x, y] = ends(&passed.transformed);
         let g = Call::new(&self.graph, x, y, &settings)?.vjp(&passed.kept, output)?;
         let (mut targets, mut sources) = (g.targets, g.sources);
@@ -225,6 +230,7 @@ impl<T: Real> Plan<T> {
         }
         found.parameters.a = Some(g.a);
         if let Some(edges) = g.edges {
+            found.attributes = Some(edges.attributes);
             found.parameters.edge_weight = Some(Some(edges.weight));
             found.parameters.edge_a = edges.b.map(Some);
         }
@@ -248,7 +254,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// The gradients along dense features after their dropout, from those along the transformed ones.
-    pub(super) fn along_nodes(
+    pub(super) fn along_nodes<T: Real>(
         &self,
         nodes: &[Features<T>],
         p: &Arrays<T>,

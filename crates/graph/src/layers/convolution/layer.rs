@@ -1,6 +1,7 @@
 //! The trainable layer on the tape of dfdx.
 
 use super::{GraphConvolutionConfig, GraphConvolutionOperation};
+use crate::layers::check_fields;
 use crate::layers::rows::add_to_rows;
 use crate::{Features, Graph, LayerError, convolve};
 use bochner_nn::{Element, Leaf, Parameters, TapeInputs, record_one};
@@ -88,7 +89,7 @@ impl<E: Element> GraphConvolution<E> {
     /// `x: [N, Fin]` to `[N, Fout]`.
     ///
     /// # Errors
-    /// [`LayerError::Graph`] if graph and features do not fit the settings; [`LayerError::Nn`] for a graph
+    /// [`LayerError::Graph`] if graph, features and fields do not fit the settings; [`LayerError::Nn`] for a graph
     /// without nodes, since dfdx has no empty tensors.
     pub fn apply<N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
@@ -130,6 +131,7 @@ impl<E: Element> GraphConvolution<E> {
         let features = features.into();
         let shape = [features.rows(), features.columns()];
         self.config.check(graph, shape)?;
+        check_fields(self, &self.config.parameters())?;
         let h = features.product(self.weight.view())?;
         let mut output = convolve(graph, h.view())?;
         if let Some(bias) = &self.bias {
@@ -143,6 +145,7 @@ impl<E: Element> GraphConvolution<E> {
         operation: GraphConvolutionOperation<E>,
         inputs: TapeInputs<E, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
+        check_fields(self, &self.config.parameters())?;
         let mut inputs = inputs.with_leaf(&self.weight);
         if let Some(bias) = &self.bias {
             inputs = inputs.with_leaf(bias);

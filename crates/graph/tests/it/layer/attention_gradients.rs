@@ -4,7 +4,9 @@ use crate::layer::setting::{
     TRAINING, attributed, bipartite, graph, kinds, layer, normal, tensor, with_everything,
     with_plain_residual,
 };
-use bochner_graph::{Features, Graph, GraphAttention, GraphAttentionConfig, Nodes, SparseFeatures};
+use bochner_graph::{
+    Features, Graph, GraphAttention, GraphAttentionConfig, GraphInput, Nodes, SparseFeatures,
+};
 use bochner_nn::Parameters;
 use bochner_numerics::{finite_difference, relative_error};
 use bochner_ops::{Activation, Mode};
@@ -164,6 +166,41 @@ fn with_everything_that_can_be_asked_for() {
     for config in kinds() {
         Case::square(&with_everything(config.clone())).agrees();
         Case::bipartite(&with_everything(config)).agrees();
+    }
+}
+
+/// Along the attributes of the edges, whether the features are tensors or not.
+#[test]
+fn along_the_attributes_of_the_edges() {
+    for config in kinds() {
+        let mut case = Case::square(&with_everything(config));
+        let what = format!("attributes of {:?}", case.layer.config().kind);
+        let attributes = tensor(&case.attributes);
+        let x = tensor(&case.nodes[0]);
+        let taped = || GraphInput::Attributed {
+            graph: &case.graph,
+            attributes: attributes.leaky_trace(),
+        };
+        let attended = case.layer.apply(taped(), x.leaky_trace(), case.mode);
+        let attended = attended.unwrap();
+        let loss = case.loss(attended.output, attended.penalty);
+        let got = loss.backward().get(&attributes).as_vec();
+
+        let features = Features::Dense(case.nodes[0].view());
+        let tape = OwnedTape::default();
+        let attended = case
+            .layer
+            .apply_features(taped(), features, tape, case.mode);
+        let attended = attended.unwrap();
+        let loss = case.loss(attended.output, attended.penalty);
+        assert_eq!(loss.backward().get(&attributes).as_vec(), got, "{what}");
+
+        let at = case.attributes.clone();
+        let want = differences(&got, at.as_slice().unwrap(), |values| {
+            case.attributes = Array2::from_shape_vec(at.dim(), values.to_vec()).unwrap();
+            case.value()
+        });
+        close(&got, &want, &what);
     }
 }
 

@@ -2,14 +2,15 @@
 
 use crate::layer::setting::{bipartite, graph, kinds, layer, normal, tensor};
 use bochner_graph::{
-    AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
-    Nodes,
+    AttributedGraph, Bias, Error, Features, Graph, GraphAttention, GraphAttentionConfig,
+    GraphConvolution, GraphConvolutionConfig, GraphInput, LayerError, Nodes,
 };
+use bochner_nn::Leaf;
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_ops::Mode;
 use bochner_spectral::Direct;
 use dfdx::tensor::{Cpu, NoneTape};
-use ndarray::Array2;
+use ndarray::{Array, Array1, Array2, Dimension};
 
 fn misshapen<V>(result: Result<V, LayerError>) -> String {
     match result {
@@ -76,6 +77,140 @@ fn features_that_do_not_fit() {
             "{error}"
         );
     }
+}
+
+/// The error of each way to use a layer, which must be the same.
+fn refused(layer: &GraphAttention<f64>, attributes: bool) -> Error {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let values = normal((10, 2), "attributes");
+    let given = AttributedGraph {
+        graph: &graph,
+        attributes: attributes.then_some(values.view()),
+    };
+    let mode = Mode::Evaluation;
+    let errors = [
+        layer.infer(given, x.view()).map(|_| ()),
+        layer.weights(given, x.view()).map(|_| ()),
+        layer.inspect(given, x.view()).map(|_| ()),
+        layer.apply(given, tensor(&x), mode).map(|_| ()),
+        layer
+            .apply_features(given, x.view(), NoneTape, mode)
+            .map(|_| ()),
+    ];
+    let errors = errors.map(|result| match result.unwrap_err() {
+        LayerError::Graph(error) => error,
+        other => panic!("{other}"),
+    });
+    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+    let [first, ..] = errors;
+    first
+}
+
+fn leaf<D: Dimension>(x: Array<f64, D>) -> Leaf<f64, D> {
+    Leaf::new(&Cpu::default(), x).unwrap()
+}
+
+/// Public fields that do not fit the configuration, for every way to use a layer.
+#[test]
+fn fields_that_do_not_fit() {
+    type Change = fn(&mut GraphAttention<f64>);
+    let misshapen: [(Change, &str); 5] = [
+        (|layer| layer.bias = Some(leaf(Array1::zeros(4))), "bias"),
+        (|layer| layer.bias = Some(leaf(Array1::zeros(1))), "bias"),
+        (|layer| layer.a = leaf(Array2::zeros((2, 4))), "a"),
+        (|layer| layer.weight = leaf(Array2::zeros((5, 5))), "weight"),
+        (
+            |layer| layer.edge_a = Some(leaf(Array2::zeros((2, 2)))),
+            "edge_a",
+        ),
+    ];
+    let attributed = GraphAttentionConfig {
+        edge_inputs: 2,
+        ..kinds()[0].clone()
+    };
+    let changed = |config: &GraphAttentionConfig, change: Change| {
+        let mut layer = layer(config);
+        change(&mut layer);
+        refused(&layer, config.edge_inputs > 0)
+    };
+    for (change, field) in misshapen {
+        let error = changed(&attributed, change);
+        let Error::Argument(ArgumentError::Shape { name, .. }) = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(name, field);
+    }
+    let missing: [(Change, &str); 3] = [
+        (|layer| layer.edge_a = None, "edge_a"),
+        (|layer| layer.edge_weight = None, "edge_weight"),
+        (|layer| layer.bias = None, "bias"),
+    ];
+    for (change, field) in missing {
+        let error = changed(&attributed, change);
+        assert!(
+            matches!(&error, Error::Missing { name, .. } if name == field),
+            "{error}"
+        );
+    }
+    let plain = GraphAttentionConfig {
+        bias: Bias::None,
+        ..kinds()[0].clone()
+    };
+    let error = changed(&plain, |layer| layer.bias = Some(leaf(Array1::zeros(6))));
+    assert!(
+        matches!(&error, Error::Superfluous { name, .. } if name == "bias"),
+        "{error}"
+    );
+}
+
+#[test]
+fn fields_of_a_convolution_that_do_not_fit() {
+    let config = GraphConvolutionConfig {
+        inputs: 5,
+        outputs: 3,
+        input_dropout: 0.0,
+        bias: Bias::Learned,
+    };
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for (bias, named) in [
+        (Some(leaf(Array1::zeros(1))), "`bias` has length 1"),
+        (None, "`bias` is missing"),
+    ] {
+        let layer = GraphConvolution::try_new(&Cpu::default(), &config, Seed::new(0));
+        let mut layer = layer.unwrap();
+        layer.bias = bias;
+        let inferred = layer.infer(&graph, x.view()).map(|_| ());
+        let applied = layer
+            .apply(&graph, tensor(&x), Mode::Evaluation)
+            .map(|_| ());
+        for error in [inferred, applied].map(Result::unwrap_err) {
+            assert!(error.to_string().starts_with(named), "{error}");
+        }
+    }
+}
+
+/// Attributes as a tensor are checked as those of an `AttributedGraph` are.
+#[test]
+fn attributes_on_a_tape_that_do_not_fit() {
+    let graph = graph();
+    let apply = |edge_inputs, shape| {
+        let layer = layer(&GraphAttentionConfig {
+            edge_inputs,
+            ..kinds()[0].clone()
+        });
+        let input = GraphInput::Attributed {
+            graph: &graph,
+            attributes: tensor(&normal(shape, "attributes")),
+        };
+        let x = tensor(&normal((6, 5), "x"));
+        layer.apply(input, x, Mode::Evaluation).map(|_| ())
+    };
+    let error = apply(2, (9, 2)).unwrap_err().to_string();
+    let named = "`attributes of the edges` has shape [9, 2]";
+    assert!(error.starts_with(named), "{error}");
+    let error = apply(0, (10, 2)).unwrap_err().to_string();
+    assert!(error.starts_with("`edge_inputs` is 0"), "{error}");
+    apply(2, (10, 2)).unwrap();
 }
 
 #[test]
