@@ -94,7 +94,7 @@ pub use mode::Mode;
 pub use ndarray;
 pub use operation::{BoxError, Operation, Piece, Slot, filled, given, slices, slots, with_last};
 pub use optim::{
-    AdamConfig, AdamRule, GradientNorm, LbfgsConfig, LbfgsReport, Moments, Objective, Schedule,
-    Sgd, Stop, WeightDecay, check_factor, clip_by_norm, largest_projected, lbfgs,
+    AdamConfig, AdamRule, Decayed, GradientNorm, LbfgsConfig, LbfgsReport, Moments, Objective,
+    Schedule, Sgd, Stop, WeightDecay, check_factor, clip_by_norm, largest_projected, lbfgs,
 };
 pub use spiking_neuron::{SpikeTrain, Spikes, SpikingNeuron};

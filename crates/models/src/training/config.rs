@@ -2,11 +2,12 @@
 
 use crate::Error;
 use bochner_numerics::argument;
-use bochner_ops::{AdamConfig, Schedule};
+use bochner_ops::{AdamConfig, Decayed, Schedule, WeightDecay};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// Settings of the training of any model: by Adam, with all the rest that an objective and a step may have.
+/// Settings of the training of any model: by Adam or, with a weight decay, by AdamW, with all the rest that an objective
+/// and a step may have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct TrainingConfig {
@@ -28,6 +29,16 @@ pub struct TrainingConfig {
     /// gradient that is clipped contains it.
     #[serde(skip_serializing_if = "is_default")]
     pub l2: f64,
+    /// The factor $\lambda$ of decoupled weight decay (AdamW); 0 by default. A step first shrinks parameters by the learning
+    /// rate of its schedule times this factor. Neither the objective nor the gradients contain it.
+    #[serde(skip_serializing_if = "is_default")]
+    #[serde(alias = "weight-decay")]
+    #[doc(alias = "AdamW")]
+    pub weight_decay: f64,
+    /// The parameters that `weight_decay` shrinks. Defaults to [`Decayed::Weights`]: the weights of linear maps and the
+    /// tables of embeddings, but not biases and norms.
+    #[serde(skip_serializing_if = "are_weights")]
+    pub decayed: Decayed,
     /// The number of batches whose gradients add up to those of a step, one after the other; 1 by default.
     #[serde(skip_serializing_if = "is_one")]
     pub accumulate: NonZeroUsize,
@@ -56,6 +67,10 @@ fn are_usual(betas: &[f64; 2]) -> bool {
     *betas == AdamConfig::default().betas
 }
 
+fn are_weights(decayed: &Decayed) -> bool {
+    *decayed == Decayed::Weights
+}
+
 fn is_one(count: &NonZeroUsize) -> bool {
     *count == NonZeroUsize::MIN
 }
@@ -68,6 +83,8 @@ impl Default for TrainingConfig {
             schedule: Schedule::Constant,
             clip_norm: None,
             l2: 0.0,
+            weight_decay: 0.0,
+            decayed: Decayed::Weights,
             accumulate: NonZeroUsize::MIN,
             parts: NonZeroUsize::MIN,
         }
@@ -94,7 +111,8 @@ impl TrainingConfig {
     }
 
     pub(super) fn validate(&self) -> Result<(), Error> {
-        self.adam().validate::<f64>()?;
+        self.adam().validate::<f32>()?;
+        self.schedule.validate()?;
         argument::non_negative("l2", self.l2)?;
         if let Some(norm) = self.clip_norm {
             argument::in_range(norm > 0.0, "clip_norm", norm, "above 0")?;
@@ -102,11 +120,13 @@ impl TrainingConfig {
         Ok(())
     }
 
-    /// The settings of the optimiser, which checks them again for its own type.
+    /// The settings of the optimiser.
     pub(super) fn adam(&self) -> AdamConfig {
         AdamConfig {
             learning_rate: self.learning_rate,
             betas: self.betas,
+            weight_decay: WeightDecay::Decoupled(self.weight_decay),
+            decayed: self.decayed,
             ..AdamConfig::default()
         }
     }
@@ -131,6 +151,30 @@ mod tests {
         );
         assert_eq!(other.adam().betas, betas);
         let betas = [0.9, 1.0];
-        assert!(TrainingConfig { betas, ..other }.validate().is_err());
+        let refused = TrainingConfig { betas, ..other };
+        assert!(refused.validate().is_err());
+    }
+
+    #[test]
+    fn a_weight_decay_and_a_schedule_are_checked_when_they_are_read() {
+        let read = |text: &str| serde_json::from_str::<TrainingConfig>(text);
+        let cosine = |warmup| {
+            format!(
+                r#"{{"weight-decay": 0.1, "schedule": {{"cosine": {{"warmup": {warmup}, "steps": 9}}}}}}"#
+            )
+        };
+        let config = read(&cosine(8)).unwrap();
+        let written = serde_json::to_string(&config).unwrap();
+        assert_eq!(read(&written).unwrap(), config);
+        assert_eq!(config.adam().weight_decay, WeightDecay::Decoupled(0.1));
+        assert_eq!(config.adam().decayed, Decayed::Weights);
+        assert!(
+            read(&cosine(9))
+                .unwrap_err()
+                .to_string()
+                .contains("`warmup`")
+        );
+        let refused = read(r#"{"weight_decay": -0.1}"#).unwrap_err();
+        assert!(refused.to_string().contains("`weight_decay`"), "{refused}");
     }
 }

@@ -15,6 +15,7 @@ mod trainer;
 
 pub use config::TrainingConfig;
 pub(crate) use descent::device_error;
+pub use bochner_ops::{Decayed, Schedule};
 #[cfg(test)]
 pub(crate) use descent::tests::of_seed;
 pub use fit::{Best, Checkpoints, Curves, Epoch, FitConfig, Goal, Observer};

@@ -20,8 +20,8 @@ use std::path::Path;
 ///
 /// The objective of a batch is the mean error, plus the mechanism's penalty ($\beta \mathrm{KL}$ divided by the
 /// number of training examples, or a loss of the batch), plus $\tfrac\lambda2 \lVert\theta\rVert^2$; it is
-/// minimised by Adam. With $\beta < 1$ and a divergence divided by the number of examples, it is that of the
-/// paper's released code and not strictly a bound.
+/// minimised by Adam, or by AdamW where the settings have a weight decay. With $\beta < 1$ and a divergence divided by
+/// the number of examples, it is that of the paper's released code and not strictly a bound.
 ///
 /// [`epoch`](Self::epoch) goes once through the data. [`fit`](Self::fit) goes through them until it is told or a
 /// measure stops improving. Either can be interrupted: [`save`](Self::save) and [`resume`](Self::resume).

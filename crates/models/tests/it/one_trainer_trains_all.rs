@@ -8,9 +8,11 @@ use bochner_attention::{
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-use bochner_models::training::{Best, Checkpoints, Curves, Epoch, FitConfig, Goal, TrainingConfig};
+use bochner_models::training::{
+    Best, Checkpoints, Curves, Decayed, Epoch, FitConfig, Goal, Schedule, TrainingConfig,
+};
+use bochner_nn::Parameters;
 use bochner_numerics::{ArgumentError, Seed, relative_error};
-use bochner_ops::Schedule;
 use bochner_text::BatchConfig;
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -285,6 +287,50 @@ fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
     });
     assert!(plain.l2 == 0.0 && normed.l2 > 0.0);
     assert!((normed.loss - plain.loss - normed.l2).abs() < 1e-6 * normed.loss);
+}
+
+/// The first step differs in the shrinking alone: by the learning rate times the factor times the parameter.
+#[test]
+fn a_weight_decay_shrinks_weights_and_tables_but_not_biases_and_norms() {
+    let parameters = |weight_decay, decayed| {
+        let training = TrainingConfig {
+            weight_decay,
+            decayed,
+            ..training()
+        };
+        let mut trainer = trainer_of(&training, 60, 0.0);
+        let read = |trainer: &Trainer| {
+            let mut all = Vec::new();
+            trainer.model().for_each("", &mut |name, parameter| {
+                let mut values = Vec::new();
+                parameter.read_into(&mut values);
+                all.push((name.to_owned(), values));
+            });
+            all
+        };
+        let before = read(&trainer);
+        trainer.epoch().unwrap();
+        (before, read(&trainer))
+    };
+    let (before, plain) = parameters(0.0, Decayed::Weights);
+    for decayed in [Decayed::Weights, Decayed::All] {
+        let (mut shrunk, mut stayed) = (0, 0);
+        let (_, after) = parameters(0.5, decayed);
+        for (((name, before), (_, plain)), (_, after)) in before.iter().zip(&plain).zip(&after) {
+            let is_weight = name.ends_with("weight");
+            if decayed == Decayed::Weights && !is_weight {
+                assert_eq!(plain, after, "{name}");
+                stayed += 1;
+                continue;
+            }
+            for ((x, plain), after) in before.iter().zip(plain).zip(after) {
+                let want = plain - 0.02 * 0.5 * x;
+                assert!((after - want).abs() < 1e-6, "{name}: {after} {want}");
+            }
+            shrunk += 1;
+        }
+        assert!(shrunk > 0 && (stayed > 0) == (decayed == Decayed::Weights));
+    }
 }
 
 /// With almost all words unknown, the words make almost no difference in training, and all of it in evaluation.

@@ -146,12 +146,18 @@ impl<E: Element> Adam<E> {
         self.prepare(model, gradients)?;
         // From some number of steps on all have the same factors.
         self.state.steps = self.state.steps.saturating_add(1);
-        let rule = AdamRule::new(&self.config, learning_rate, self.state.steps);
+        let decaying = AdamRule::new(&self.config, learning_rate, self.state.steps);
+        let staying = decaying.clone().without_decay();
+        let decayed = self.config.decayed;
         let (moments, mut values) = (&mut self.state.moments, Vec::new());
         let mut result = Ok(());
         model.for_each_mut("", &mut |name, parameter| {
             if result.is_ok() && parameter.is_trained() {
                 let moments = moments.get_mut(name).expect("prepared above");
+                let rule = match decayed.includes(name, parameter.dims().len()) {
+                    true => &decaying,
+                    false => &staying,
+                };
                 result = parameter.update(gradients, &mut values, &mut |values, gradient| {
                     rule.step(values, moments, gradient);
                 });
@@ -235,7 +241,7 @@ mod tests {
     use super::AdamState;
     use crate::{Adam, Error};
     use bochner_numerics::relative_error;
-    use bochner_ops::{AdamConfig, Moments, WeightDecay};
+    use bochner_ops::{AdamConfig, Decayed, Moments, Schedule, WeightDecay};
     use dfdx::prelude::*;
     use dfdx::tensor_ops::{AdamConfig as DfdxConfig, WeightDecay as DfdxDecay};
 
@@ -251,6 +257,7 @@ mod tests {
             betas: [0.8, 0.95],
             epsilon: 1e-3,
             weight_decay: WeightDecay::L2(0.3),
+            ..AdamConfig::default()
         };
         let decoupled = AdamConfig {
             weight_decay: WeightDecay::Decoupled(0.3),
@@ -286,6 +293,57 @@ mod tests {
             }
             assert!(relative_error(&ours.as_vec(), &theirs.as_vec()) < 1e-6);
         }
+    }
+
+    /// A weight that decays and a bias that does not.
+    struct Affine {
+        weight: Tensor<(usize, usize), f64, Cpu>,
+        bias: Vector,
+    }
+
+    impl crate::Parameters<f64> for Affine {
+        crate::visit_fields!(f64: weight, bias);
+    }
+
+    /// The values are those of `AdamW` with two groups of parameters under `LinearLR` for three steps and then
+    /// `CosineAnnealingLR` with `T_max=7`, in PyTorch 2.
+    #[test]
+    fn adamw_under_a_cosine_that_decays_weights_alone_is_that_of_pytorch() {
+        let weight = vec![1.0, -2.0, 0.5, 3.0];
+        let mut model = Affine {
+            weight: Cpu::default().tensor_from_vec(weight, (2, 2)),
+            bias: vector(&[0.25, -1.0]),
+        };
+        let config = AdamConfig {
+            weight_decay: WeightDecay::Decoupled(0.3),
+            decayed: Decayed::Weights,
+            ..configs()[1]
+        };
+        let (warmup, steps) = (3, 10);
+        let schedule = Schedule::Cosine { warmup, steps };
+        let mut adam = Adam::new(config).unwrap();
+        for step in 1..=8 {
+            let (w, b) = (model.weight.as_vec(), model.bias.as_vec());
+            let mut gradients = Gradients::leaky();
+            // Of the sum of sin(w) exp(b), plus a tenth of the squares of w and the squares of b.
+            let along_w = |i: usize| w[i].cos() * b[i % 2].exp() + 0.2 * w[i];
+            let along_b = |j: usize| (w[j].sin() + w[2 + j].sin()) * b[j].exp() + 2.0 * b[j];
+            let g = gradients.get_or_alloc_mut(&model.weight).unwrap();
+            g.copy_from_slice(&[0, 1, 2, 3].map(along_w));
+            let g = gradients.get_or_alloc_mut(&model.bias).unwrap();
+            g.copy_from_slice(&[0, 1].map(along_b));
+            let rate = config.learning_rate * schedule.factor(step);
+            adam.step_at(rate, &mut model, &mut gradients).unwrap();
+        }
+        let weight = [
+            0.6388075966361655,
+            -1.5633888384123977,
+            0.1834766442689299,
+            2.4861088969223757,
+        ];
+        let bias = [-0.02252263769078562, -0.716365581231349];
+        assert!(relative_error(&model.weight.as_vec(), &weight) < 1e-13);
+        assert!(relative_error(&model.bias.as_vec(), &bias) < 1e-13);
     }
 
     #[test]

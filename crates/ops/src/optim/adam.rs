@@ -91,6 +91,16 @@ impl<T: Real> AdamRule<T> {
         }
     }
 
+    /// The rule of parameters that do not decay.
+    #[must_use]
+    pub fn without_decay(self) -> Self {
+        Self {
+            keep: T::one(),
+            l2: T::zero(),
+            ..self
+        }
+    }
+
     /// Steps one parameter along its gradient.
     ///
     /// # Panics
@@ -189,6 +199,7 @@ mod tests {
             betas: [0.8, 0.95],
             epsilon: 1e-3,
             weight_decay: WeightDecay::L2(0.3),
+            ..AdamConfig::default()
         };
         let decoupled = AdamConfig {
             weight_decay: WeightDecay::Decoupled(0.3),

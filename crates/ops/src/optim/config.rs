@@ -27,6 +27,30 @@ impl WeightDecay {
     }
 }
 
+/// The parameters that weight decay shrinks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[doc(alias = "no_decay")]
+pub enum Decayed {
+    /// All parameters, as in PyTorch where a model is one group.
+    #[default]
+    All,
+    /// The weights of linear maps and the tables of embeddings: parameters with at least two axes whose name does not end
+    /// in `bias`. Biases, the gains of norms and flat parameters, such as the spectral points of an attention, do not
+    /// decay.
+    Weights,
+}
+
+impl Decayed {
+    /// Whether a parameter with this name and number of axes decays.
+    pub fn includes(self, name: &str, axes: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Weights => axes >= 2 && !name.ends_with("bias"),
+        }
+    }
+}
+
 /// The settings of [`AdamRule`](crate::AdamRule); the defaults are PyTorch's.
 ///
 /// The learning rate and the weight decay are at most the root of the largest number of the weights'
@@ -50,6 +74,14 @@ pub struct AdamConfig {
     /// The weight decay, not negative; none by default.
     #[serde(alias = "weight_decay")]
     pub weight_decay: WeightDecay,
+    /// The parameters that decay; all by default. An [`AdamRule`](crate::AdamRule) decays what it steps, unless it is
+    /// made [`without_decay`](crate::AdamRule::without_decay).
+    #[serde(skip_serializing_if = "is_all")]
+    pub decayed: Decayed,
+}
+
+fn is_all(decayed: &Decayed) -> bool {
+    *decayed == Decayed::All
 }
 
 impl Default for AdamConfig {
@@ -59,6 +91,7 @@ impl Default for AdamConfig {
             betas: [0.9, 0.999],
             epsilon: 1e-8,
             weight_decay: WeightDecay::L2(0.0),
+            decayed: Decayed::All,
         }
     }
 }
@@ -162,6 +195,7 @@ mod tests {
                 betas: [0.999_999_999; 2],
                 epsilon: 1.2e-38,
                 weight_decay: decay(1.8e19),
+                ..AdamConfig::default()
             };
             assert_eq!(config.validate::<f32>(), Ok(()));
             let (mut x, mut moments) = ([0.0_f32, 0.5], Moments::zeros(2));

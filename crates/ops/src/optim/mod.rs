@@ -11,7 +11,7 @@ mod stop;
 
 pub use adam::{AdamRule, Moments};
 pub use clip::{GradientNorm, clip_by_norm};
-pub use config::{AdamConfig, WeightDecay, check_factor};
+pub use config::{AdamConfig, Decayed, WeightDecay, check_factor};
 pub use lbfgs::{LbfgsConfig, LbfgsReport, Objective, largest_projected, lbfgs};
 pub use schedule::Schedule;
 pub use sgd::Sgd;

@@ -1,6 +1,8 @@
 //! Learning rates that follow the step.
 
+use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
 
 /// The factor on the learning rate, by step.
 ///
@@ -15,9 +17,11 @@ use serde::{Deserialize, Serialize};
 /// let halving = Schedule::Halving { every: 10 };
 /// assert_eq!([10, 11, 20, 21].map(|step| halving.factor(step)), [1.0, 0.5, 0.5, 0.25]);
 /// assert_eq!([1, 4, 5].map(|step| Schedule::Warmup { warmup: 4 }.factor(step)), [0.25, 1.0, 1.0]);
+/// let cosine = Schedule::Cosine { warmup: 4, steps: 14 };
+/// assert_eq!([1, 4, 5, 10, 15].map(|step| cosine.factor(step)), [0.25, 1.0, 1.0, 0.5, 0.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Schedule {
     /// Always 1.
     #[default]
@@ -38,9 +42,33 @@ pub enum Schedule {
         /// The number $n$ of steps with one factor (0 is taken as 1).
         every: u64,
     },
+    /// Rises linearly to 1 at the step `warmup`, then falls along a cosine to 0 behind the step `steps`, and stays there:
+    /// $t / w$, then $\tfrac12 (1 + \cos \pi \tfrac{t - 1 - w}{n - w})$. PyTorch's `CosineAnnealingLR` with
+    /// `T_max` $= n - w$, behind its `LinearLR` if there is a warm-up.
+    #[doc(alias = "CosineAnnealingLR")]
+    Cosine {
+        /// The step $w$ at which the warm-up ends, less than `steps`; 0 for none.
+        warmup: u64,
+        /// The number $n$ of all steps.
+        steps: u64,
+    },
 }
 
+bochner_numerics::checked_when_read!(Schedule);
+
 impl Schedule {
+    /// Checks that a warm-up ends before the last step.
+    ///
+    /// # Errors
+    /// [`ArgumentError::OutOfRange`].
+    pub fn validate(&self) -> Result<(), ArgumentError> {
+        let Self::Cosine { warmup, steps } = *self else {
+            return Ok(());
+        };
+        let allowed = format!("less than {steps}, the number of all steps");
+        argument::in_range(warmup < steps, "warmup", warmup as f64, allowed)
+    }
+
     /// The factor at a step, counted from 1 (0 is taken as 1).
     pub fn factor(&self, step: u64) -> f64 {
         let step = step.max(1) as f64;
@@ -54,6 +82,14 @@ impl Schedule {
             Self::Halving { every } => {
                 let halvings = (step as u64 - 1) / (*every).max(1);
                 0.5_f64.powf(halvings as f64)
+            }
+            Self::Cosine { warmup, steps } => {
+                let (warmup, steps) = (*warmup as f64, *steps as f64);
+                if step <= warmup {
+                    return step / warmup;
+                }
+                let share = (step - 1.0 - warmup) / (steps - warmup);
+                0.5 * (1.0 + (PI * share.min(1.0)).cos())
             }
         }
     }
@@ -77,5 +113,40 @@ mod tests {
         assert_eq!(factors(Schedule::Warmup { warmup: 0 }), [1.0; 6]);
         let halving = Schedule::Halving { every: 4 };
         assert_eq!(factors(halving), [1.0, 1.0, 1.0, 1.0, 0.25, 0.125]);
+    }
+
+    /// The factors are those of `CosineAnnealingLR` with `T_max=7` in PyTorch 2, alone and behind `LinearLR`.
+    #[test]
+    fn a_cosine_is_that_of_pytorch_and_ends_at_zero() {
+        let falling = [
+            1.0,
+            0.9504844339512095,
+            0.8117449009293668,
+            0.6112604669781572,
+            0.38873953302184283,
+            0.18825509907063326,
+            0.04951556604879048,
+            0.0,
+        ];
+        for (warmup, rising) in [(0, &[][..]), (3, &[1.0 / 3.0, 2.0 / 3.0, 1.0])] {
+            let steps = 7 + warmup;
+            let schedule = Schedule::Cosine { warmup, steps };
+            schedule.validate().unwrap();
+            let want = rising.iter().chain(&falling).chain(&[0.0; 3]);
+            for (want, step) in want.zip(1..) {
+                assert!((schedule.factor(step) - want).abs() < 1e-15, "{step}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_warm_up_that_does_not_end_is_refused_when_it_is_read() {
+        for (warmup, fits) in [(0, true), (9, true), (10, false), (11, false)] {
+            let steps = 10;
+            let schedule = Schedule::Cosine { warmup, steps };
+            assert_eq!(schedule.validate().is_ok(), fits);
+            let written = serde_json::to_string(&schedule).unwrap();
+            assert_eq!(serde_json::from_str::<Schedule>(&written).is_ok(), fits);
+        }
     }
 }
