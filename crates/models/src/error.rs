@@ -69,6 +69,10 @@ pub enum Error {
         /// The computation to ask for instead.
         instead: &'static str,
     },
+    /// The hook on the gradients of a step failed: see
+    /// [`with_gradient_hook`](crate::training::Trainer::with_gradient_hook).
+    #[error("the hook on the gradients failed: {0}")]
+    GradientHook(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A checkpoint lacks the optimiser or the random stream.
     #[error("{} holds no optimiser state or random stream: it was not written by a trainer", path.display())]
     IncompleteCheckpoint {

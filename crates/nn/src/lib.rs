@@ -90,7 +90,7 @@
 //! |---|---|
 //! | `bridge` | [`record`], [`record_one`], [`TapeInputs`], [`TapeOutputs`] |
 //! | [`prelude`] | the names of dfdx that programs need |
-//! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`tape_adding_to`] |
+//! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`flat_gradients`], [`tape_adding_to`] |
 //! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
 //! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`activate`], [`Dropout`], [`builders`] |
@@ -127,8 +127,8 @@ pub use loss::{classification_loss, cross_entropy, cross_entropy_of, mean_square
 pub use ndarray;
 pub use optim::{Adam, AdamState, clip_by_norm};
 pub use parameters::{
-    Parameter, ParameterMut, Parameters, alloc_gradients, drain_gradients, join, parameter_count,
-    tape_adding_to, zero_gradients,
+    Parameter, ParameterMut, Parameters, alloc_gradients, drain_gradients, flat_gradients, join,
+    parameter_count, set_flat_gradients, tape_adding_to, zero_gradients,
 };
 pub use rand;
 pub use serde_json;

@@ -1,6 +1,7 @@
 //! Visiting the parameters of a model, whatever the types of their shapes.
 
 use crate::{Element, Error};
+use bochner_numerics::argument;
 use bochner_ops::rows::add_to;
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
@@ -273,6 +274,45 @@ pub fn drain_gradients<E: Element>(
     })
 }
 
+/// The gradients of all trained parameters as one slice, parameter after parameter in the order of the visits.
+///
+/// # Errors
+/// [`Error::Device`] if the memory cannot be had.
+pub fn flat_gradients<E: Element>(
+    model: &(impl Parameters<E> + ?Sized),
+    gradients: &mut Gradients<E, Cpu>,
+) -> Result<Vec<E>, Error> {
+    let mut flat = Vec::with_capacity(parameter_count(model));
+    try_for_each(model, |_, p| {
+        if p.is_trained() {
+            flat.extend_from_slice(p.gradient(gradients)?);
+        }
+        Ok(())
+    })?;
+    Ok(flat)
+}
+
+/// Replaces the gradients of all trained parameters by those in a slice, laid out as by [`flat_gradients`].
+///
+/// # Errors
+/// [`Error::Argument`] unless there is one number for each; [`Error::Device`] if the memory cannot be had.
+pub fn set_flat_gradients<E: Element>(
+    model: &(impl Parameters<E> + ?Sized),
+    gradients: &mut Gradients<E, Cpu>,
+    flat: &[E],
+) -> Result<(), Error> {
+    argument::shape("gradients", &[parameter_count(model)], &[flat.len()])?;
+    let mut rest = flat;
+    try_for_each(model, |_, p| {
+        if p.is_trained() {
+            let (own, others) = rest.split_at(p.len());
+            p.dense_gradient(gradients)?.copy_from_slice(own);
+            rest = others;
+        }
+        Ok(())
+    })
+}
+
 /// A tape whose backward pass adds to these gradients: for models that are given no tensor to
 /// [`trace`](dfdx::tensor::Trace::trace).
 ///
@@ -397,7 +437,7 @@ impl<E: Element, M: Parameters<E>> Parameters<E> for Option<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::{alloc_gradients, drain_gradients, zero_gradients};
+    use super::*;
     use dfdx::prelude::*;
 
     #[test]
@@ -416,5 +456,18 @@ mod tests {
         assert_eq!(gradients.get(&x).as_vec(), [0.0, 0.0]);
         zero_gradients(&x, &mut sum).unwrap();
         assert_eq!(sum.get(&x).as_vec(), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn flat_gradients_come_back_in_their_order() {
+        let vector = |n| Cpu::default().zeros_like(&(n,));
+        let model: Vec<Tensor<(usize,), f64, Cpu>> = vec![vector(2), vector(1)];
+        let mut gradients = alloc_gradients(&model).unwrap();
+        set_flat_gradients(&model, &mut gradients, &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(gradients.get(&model[0]).as_vec(), [1.0, 2.0]);
+        assert_eq!(gradients.get(&model[1]).as_vec(), [3.0]);
+        let flat = flat_gradients(&model, &mut gradients).unwrap();
+        assert_eq!(flat, [1.0, 2.0, 3.0]);
+        assert!(set_flat_gradients(&model, &mut gradients, &flat[1..]).is_err());
     }
 }

@@ -100,7 +100,7 @@ impl Descent {
         &mut self,
         model: &mut M,
         learning_rate: f64,
-        change: impl FnOnce(&mut Gradients<f32, Cpu>, &M) -> Result<(), bochner_nn::Error>,
+        change: impl FnOnce(&mut Gradients<f32, Cpu>, &M) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut gradients = self.gradients(model)?;
         change(&mut gradients, model)?;

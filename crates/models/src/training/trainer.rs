@@ -1,6 +1,7 @@
 //! The one trainer.
 
 use super::descent::{Descent, Kept, device_error};
+use super::hook::GradientHook;
 use super::l2::add_l2;
 use super::{Best, EpochReport, Objective, Task, TrainingConfig};
 use crate::Error;
@@ -38,6 +39,7 @@ pub struct Trainer<T: Task> {
     /// has drawn follows from it.
     pub(crate) stands_at: u64,
 }
+    pub(super) hook: GradientHook,
 
 impl<T: Task> Trainer<T> {
     /// A model with random initial values and everything to train it.
@@ -75,6 +77,7 @@ impl<T: Task> Trainer<T> {
     }
 
     /// A trainer that starts from the parameters of a trained model, with a fresh optimiser and no epoch done:
+            hook: GradientHook::default(),
     /// fine-tuning on other data, or with other settings of the training.
     ///
     /// Only the parameters are taken. They must have the names and shapes of those of a model with the settings in
@@ -196,8 +199,10 @@ impl<T: Task> Trainer<T> {
                 }
                 if let Some(norm) = *clip_norm {
                     report.gradient_norm = clip_by_norm(model, gradients, norm)?;
+        let hook = &mut self.hook;
                 }
                 Ok(())
+                hook.call(model, gradients)?;
             })?;
         report.loss += report.l2;
         self.stand_at(self.descent.steps());

@@ -13,6 +13,7 @@ use ndarray::{Array1, Array2};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 /// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
 #[test]
@@ -75,6 +76,85 @@ fn a_batch_in_parts_is_the_batch() {
         }
         assert!(relative_error(&of_parts.1, &of_whole.1) < 1e-2);
     }
+}
+
+/// Two trainers, each with half of the sentences, whose hooks average their gradients, take the steps of one with all of
+/// them, clipping and L2 term included.
+#[test]
+fn trainers_that_average_their_gradients_are_one() {
+    let training = TrainingConfig {
+        l2: 0.1,
+        ..training()
+    };
+    let (to_second, from_first) = channel::<Vec<f32>>();
+    let (to_first, from_second) = channel();
+    let ends = [(0, to_second, from_second), (1, to_first, from_first)];
+    let mut halves = ends.map(|(first, sender, receiver)| {
+        let of_half = |place: &usize| place % 2 == first;
+        let places: Vec<usize> = (0..60).filter(of_half).collect();
+        let task = Task::new(
+            places.iter().map(|&i| sentences()[i].clone()).collect(),
+            places.iter().map(|&i| classes()[i]).collect(),
+            BatchConfig::default(),
+        );
+        let config = config(Softmax::default().into(), 0.0);
+        let trainer = Trainer::new(&config, &training, task.unwrap(), Seed::new(3)).unwrap();
+        trainer.with_gradient_hook(move |gradients| {
+            sender.send(gradients.to_vec())?;
+            for (own, other) in gradients.iter_mut().zip(receiver.recv()?) {
+                *own = 0.5 * (*own + other);
+            }
+            Ok(())
+        })
+    });
+    let mut one = trainer_of(&training, 60, 0.0);
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            let halves = halves.each_mut();
+            let epochs = halves.map(|half| scope.spawn(move || half.epoch()));
+            for epoch in epochs {
+                epoch.join().unwrap().unwrap();
+            }
+        });
+        one.epoch().unwrap();
+    }
+    let [first, second] = halves.each_ref().map(logits);
+    assert_eq!(first, second);
+    assert!(relative_error(&first, &logits(&one)) < 1e-2);
+    let mut alone = trainer_of(
+        &TrainingConfig {
+            l2: 0.0,
+            ..training
+        },
+        60,
+        0.0,
+    );
+    alone.epoch().unwrap();
+    assert!(relative_error(&first, &logits(&alone)) > 1e-2);
+}
+
+#[test]
+fn a_hook_that_fails_ends_the_epoch_and_changes_nothing() {
+    let mut fails = true;
+    let failing =
+        trainer_of(&training(), 60, 0.0).with_gradient_hook(move |_| {
+            match std::mem::take(&mut fails) {
+                true => Err("the network is down".into()),
+                false => Ok(()),
+            }
+        });
+    let [mut failing, mut plain] = [failing, trainer_of(&training(), 60, 0.0)];
+    let before = logits(&failing);
+    let error = failing.epoch().unwrap_err();
+    assert!(matches!(error, Error::GradientHook(_)));
+    assert!(
+        error.to_string().ends_with("the network is down"),
+        "{error}"
+    );
+    assert_eq!(logits(&failing), before);
+    failing.epoch().unwrap();
+    plain.epoch().unwrap();
+    assert!(relative_error(&logits(&failing), &logits(&plain)) < 1e-2);
 }
 
 /// A divergence is summed over a step, not a mean of its batches or their parts. Noise is in the errors alone.
