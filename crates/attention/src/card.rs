@@ -151,7 +151,7 @@ impl Card {
     /// The card of the mechanism in a form: sums over the keys leave no pairs to bar, to bias or to drop.
     pub(crate) fn in_form(self, form: Form) -> Self {
         const PAIRS: Support = Support::No {
-            instead: "the form `quadratic` or `automatic`",
+            instead: "the form `pairwise` or `automatic`",
         };
         match form {
             Form::LinearTime => Self {

@@ -1,7 +1,8 @@
 //! Options of the attention in a model.
 
 use crate::Error;
-use bochner_attention::{MultiHeadConfig, PositionBias, Rotary, Variant};
+use bochner_attention::{MultiHeadConfig, Pass, PositionBias, Rotary, Variant};
+use bochner_numerics::Seed;
 use serde::{Deserialize, Serialize};
 
 /// Options of an attention beside its mechanism and its number of heads: those of a
@@ -90,6 +91,14 @@ impl AttentionOptions {
         });
         Ok(config.check(width)?)
     }
+}
+
+/// Refuses, before the first step of a training does, dropout on weights that a mechanism cannot drop. Mechanisms without
+/// weights of pairs take any rate and drop nothing.
+pub(crate) fn admit_dropout(variant: &Variant, dropout: f64) -> Result<(), Error> {
+    let (card, seed) = (variant.card(), Seed::new(0));
+    let pass = Pass::Training { seed, dropout };
+    Ok(card.admit_pass(&pass.for_card(&card))?)
 }
 
 /// Whether a setting is its default, which is not written.

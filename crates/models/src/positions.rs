@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The base of the wavelengths of [`Positions::Sinusoidal`].
 const BASE: f64 = 10_000.0;
 
+/// The most positions of a table, which is built when its model is.
+const MOST: usize = 1 << 24;
+
 /// The positions that are added to the vectors of a sequence to tell them apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
@@ -17,7 +20,7 @@ pub enum Positions {
     None,
     /// [`sinusoidal_positions`] with the base 10,000.
     Sinusoidal {
-        /// The number of positions in the table, which is the longest sequence.
+        /// The number of positions in the table, which is the longest sequence; at most 2^24.
         longest: usize,
     },
 }
@@ -25,10 +28,10 @@ pub enum Positions {
 bochner_numerics::checked_when_read!(Positions);
 
 impl Positions {
-    /// Refuses a table without positions.
+    /// Refuses a table without positions, or with more than fit into memory.
     pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
         match *self {
-            Self::Sinusoidal { longest } => argument::at_least_one("longest", longest),
+            Self::Sinusoidal { longest } => argument::at_most("longest", longest, MOST),
             Self::None => Ok(()),
         }
     }
@@ -36,7 +39,7 @@ impl Positions {
     /// The table of the positions, row by row; `None` if nothing is added.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a table without positions.
+    /// [`Error::Argument`] for a table without positions or with too many.
     pub(crate) fn table<T: Real>(self, width: usize) -> Result<Option<Vec<T>>, Error> {
         self.validate()?;
         let Self::Sinusoidal { longest } = self else {
@@ -136,11 +139,10 @@ mod tests {
         for base in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(sinusoidal_positions::<f32>(&[1], 4, base).is_err());
         }
-        assert!(
-            Positions::Sinusoidal { longest: 0 }
-                .table::<f32>(4)
-                .is_err()
-        );
+        for longest in [0, MOST + 1, 1_000_000_000_000] {
+            let refused = Positions::Sinusoidal { longest }.table::<f32>(4);
+            assert!(matches!(refused, Err(Error::Argument(_))), "{longest}");
+        }
         assert_eq!(Positions::None.table::<f32>(4).unwrap(), None);
     }
 }

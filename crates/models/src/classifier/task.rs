@@ -172,6 +172,7 @@ impl training::Task for Task {
             }
         }
         let model = TextClassifier::try_new(&Cpu::default(), config, seed)?;
+        config.encoder.admit_training()?;
         model.reads(&self.sentences)?;
         Ok(model)
     }

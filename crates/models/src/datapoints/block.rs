@@ -131,15 +131,22 @@ impl<E: Element> Block<E> {
     ///
     /// # Errors
     /// A setting that is out of range is refused; [`Error::Unsupported`] for attention between rows with a mechanism that
-    /// sees their order, which a table does not have.
+    /// sees their order, which a table does not have; [`Error::Attention`] for a mechanism that does not attend to a second
+    /// sequence with [`Normalised::Queries`].
     pub fn try_new(device: &Cpu, config: &BlockConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
-        let sees_order = config.variant().card().symmetry.sees_order();
+        let card = config.variant().card();
+        let sees_order = card.symmetry.sees_order();
         if config.between == Between::Datapoints && sees_order {
             return Err(Error::Unsupported {
                 what: "attention between the rows of a table that sees their order: they have none",
                 instead: "a mechanism whose card says `Symmetry::Permutations` or `Symmetry::JointPermutations`",
             });
+        }
+        if config.normalised == Normalised::Queries {
+            // Keys and values read the table as it is, which is another sequence than the queries'.
+            let what = "attention to another sequence with this mechanism";
+            card.cross.required(what)?;
         }
         let (token, dropout) = (config.token(), config.dropout);
         let stream = |part: &str| seed.child(part).stream("initial values");
@@ -189,8 +196,7 @@ impl<E: Element> Block<E> {
     ///
     /// # Errors
     /// [`Error::Argument`] for another number of columns or another width, [`Error::Attention`] for what the attention
-    /// refuses: the pass's dropout rate, a mechanism that does not attend to a second sequence with
-    /// [`Normalised::Queries`].
+    /// refuses: the pass's dropout rate.
     pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
         &self,
         table: Sequences<E, T>,

@@ -3,6 +3,7 @@
 use super::cells::{CellError, Wanted};
 use super::{Column, Npt, NptConfig, Table};
 use crate::Error;
+use crate::attention::admit_dropout;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
@@ -246,6 +247,9 @@ impl training::Task for Task {
         let fits = config.columns == self.columns();
         let allowed = "those of the tables";
         argument::in_range(fits, "columns", config.columns.len() as f64, allowed)?;
+        if let Some(attention) = &config.attention {
+            admit_dropout(attention, config.dropout)?;
+        }
         Npt::try_new(&Cpu::default(), config, seed)
     }
 

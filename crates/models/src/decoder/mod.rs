@@ -7,7 +7,7 @@ pub use layer::{DecoderLayer, DecoderLayerConfig};
 pub use crate::steps::{DecoderSteps, PackedDecoder};
 
 use crate::Error;
-use crate::encoder::{Encoded, Sequences};
+use crate::encoder::{Encoded, MOST_LAYERS, Sequences};
 use bochner_attention::{Mask, Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct DecoderConfig {
-    /// The number of layers, at least 1.
+    /// The number of layers, from 1 to 4096.
     pub layers: usize,
     /// The settings of every layer.
     pub layer: DecoderLayerConfig,
@@ -30,7 +30,7 @@ bochner_numerics::checked_when_read!(DecoderConfig);
 
 impl DecoderConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        argument::at_least_one("layers", self.layers)?;
+        argument::at_most("layers", self.layers, MOST_LAYERS)?;
         self.layer.validate()
     }
 }

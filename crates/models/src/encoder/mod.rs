@@ -8,6 +8,7 @@ pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 pub(crate) use layer::{FEED_FORWARD, check_layer, pre_norm};
 
 use crate::Error;
+use crate::attention::admit_dropout;
 use bochner_attention::{Mask, Pass, card::Penalty, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
@@ -21,11 +22,14 @@ pub(crate) type Sequences<E, T> = Tensor<(usize, usize, usize), E, Cpu, T>;
 /// The output of an encoder: sequences and the penalty of all its layers.
 pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>;
 
+/// The most layers of a model: more is a slip, which would take all memory before it is noticed.
+pub(crate) const MOST_LAYERS: usize = 1 << 12;
+
 /// Settings of an [`Encoder`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct EncoderConfig {
-    /// The number of layers, at least 1.
+    /// The number of layers, from 1 to 4096.
     pub layers: usize,
     /// The settings of every layer.
     pub layer: EncoderLayerConfig,
@@ -35,8 +39,13 @@ bochner_numerics::checked_when_read!(EncoderConfig);
 
 impl EncoderConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        argument::at_least_one("layers", self.layers)?;
+        argument::at_most("layers", self.layers, MOST_LAYERS)?;
         self.layer.validate()
+    }
+
+    /// Refuses dropout that no training pass of the layers supports.
+    pub(crate) fn admit_training(&self) -> Result<(), Error> {
+        admit_dropout(&self.layer.attention, self.layer.dropout)
     }
 }
 

@@ -141,6 +141,7 @@ impl training::Task for Task {
             argument::index("tokens of the text", token, config.tokens)?;
         }
         let model = LanguageModel::try_new(&Cpu::default(), config, seed)?;
+        config.encoder.admit_training()?;
         model
             .embedding
             .fits(self.context.min(self.tokens.len() - 1))?;

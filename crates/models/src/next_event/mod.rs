@@ -100,6 +100,8 @@ impl NextEventConfig {
         argument::at_least_one("kinds", self.kinds)?;
         self.encoder.validate()?;
         self.time.iter().try_for_each(TimeSense::validate)?;
+        let causal = self.encoder.layer.attention.card().causal;
+        causal.required("a model of next events with this mechanism")?;
         let (features, width) = (self.features(), self.encoder.layer.width);
         let allowed = format!("less than the encoder's width, {width}");
         Ok(argument::in_range(
@@ -246,7 +248,7 @@ impl<E: Element> NextEvent<E> {
     /// A model with random initial values.
     ///
     /// # Errors
-    /// A setting that is out of range is refused.
+    /// A setting that is out of range is refused; [`Error::Attention`] for a mechanism that takes no causal mask.
     pub fn try_new(device: &Cpu, config: &NextEventConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
         let stream = |part: &str| seed.child(part).stream("initial values");
@@ -281,7 +283,7 @@ impl<E: Element> NextEvent<E> {
     ///
     /// # Errors
     /// [`Error::Argument`] unless there is one time for each event, finite, and one length for each sequence;
-    /// [`Error::Attention`] for a mechanism that takes no causal mask; [`Error::Nn`] for a kind that there is not.
+    /// [`Error::Nn`] for a kind that there is not.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
         &self,

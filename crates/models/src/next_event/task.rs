@@ -202,6 +202,7 @@ impl training::Task for Task {
                 argument::index(format!("kinds of sequence {i}"), kind, config.kinds)?;
             }
         }
+        config.encoder.admit_training()?;
         NextEvent::try_new(&Cpu::default(), config, seed)
     }
 

@@ -4,6 +4,7 @@ mod new_rows;
 
 use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
+use crate::attention::admit_dropout;
 use crate::encoder::Sequences;
 use crate::training::{self, Objective, device_error};
 use bochner_attention::{Card, Pass, card::Draws, layer::Attention, mechanism::Inspection};
@@ -60,6 +61,7 @@ impl training::Task for Task {
     fn model(&self, config: &RegressorConfig, seed: Seed) -> Result<Regressor<f32>, Error> {
         let inputs = self.inputs().ncols();
         argument::shape("a row's inputs", &[config.inputs], &[inputs])?;
+        admit_dropout(&config.attention, config.dropout)?;
         Regressor::try_new(&Cpu::default(), config, seed)
     }
 

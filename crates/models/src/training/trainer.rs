@@ -46,7 +46,8 @@ impl<T: Task> Trainer<T> {
     ///
     /// # Errors
     /// [`Error::Argument`] for a setting that is out of range or does not fit the task, such as several parts of batches that
-    /// cannot be cut.
+    /// cannot be cut; [`Error::Attention`] for a mechanism that does not support the masks of the task or dropout on its
+    /// weights. A model that is accepted can take a step.
     pub fn new(
         config: &T::Config,
         training: &TrainingConfig,

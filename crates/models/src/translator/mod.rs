@@ -10,7 +10,7 @@ pub use task::{Pair, Task, Trainer};
 pub use text::{ScoredLine, TextTranslator};
 
 use crate::Error;
-use crate::attention::is_default;
+use crate::attention::{admit_dropout, is_default};
 use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, Sequences};
@@ -48,8 +48,8 @@ pub struct TranslatorConfig {
     /// without.
     #[serde(default, skip_serializing_if = "is_default")]
     pub input_positions: InputPositions,
-    /// The rate of dropout on the weights of all attentions in training. Defaults to the encoder's rate. A form in
-    /// linear time is refused by the first training pass unless this is 0.
+    /// The rate of dropout on the weights of all attentions in training. Defaults to the encoder's rate. A trainer
+    /// refuses a form in linear time unless this is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "attention_dropout")]
     pub attention_dropout: Option<f64>,
@@ -87,6 +87,21 @@ impl TranslatorConfig {
             decoder.dropout,
             allowed,
         )?)
+    }
+
+    /// Refuses dropout that no training pass of the three attentions supports.
+    fn admit_training(&self) -> Result<(), Error> {
+        let dropout = self.attention_dropout.unwrap_or(self.encoder.layer.dropout);
+        self.attentions()
+            .into_iter()
+            .try_for_each(|attention| admit_dropout(attention, dropout))
+    }
+
+    /// The mechanisms of the encoder, of the decoder's attention to itself and of that to the memory.
+    fn attentions(&self) -> [&Variant; 3] {
+        let decoder = &self.decoder.layer;
+        let encoder = &self.encoder.layer.attention;
+        [encoder, &decoder.attention, &decoder.cross_attention]
     }
 
     /// A Transformer whose decoder has the encoder's sizes, with one mechanism in both of its attentions.
@@ -360,13 +375,8 @@ impl<E: Element> Translator<E> {
 
     /// The kind of the penalties of all attentions.
     fn penalty(&self) -> Result<Penalty, Error> {
-        let layer = &self.config.decoder.layer;
-        let of = [
-            &self.config.encoder.layer.attention,
-            &layer.attention,
-            &layer.cross_attention,
-        ];
-        let mut kinds = of.map(|variant: &Variant| variant.card().penalty).to_vec();
+        let of = self.config.attentions();
+        let mut kinds = of.map(|variant| variant.card().penalty).to_vec();
         kinds.retain(|kind| *kind != Penalty::None);
         let first = kinds.first().copied().unwrap_or(Penalty::None);
         match kinds.iter().all(|kind| *kind == first) {

@@ -205,6 +205,7 @@ impl training::Task for Task {
                 }
             }
         }
+        config.admit_training()?;
         Translator::try_new(&Cpu::default(), config, seed)
     }
 

@@ -20,3 +20,5 @@ mod settings_are_checked_when_they_are_read;
 mod tables_are_filled_in;
 mod the_example_translates;
 mod translators;
+mod the_example_writes;
+mod trainers_train_what_they_accept;
