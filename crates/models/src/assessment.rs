@@ -1,5 +1,9 @@
 //! The quality of logits as predictions of classes.
 
+mod confusion;
+
+pub use confusion::{Average, ConfusionMatrix, Scores};
+
 use crate::Error;
 use bochner_nn::Element;
 use bochner_numerics::argument;
@@ -75,6 +79,15 @@ fn of_one(logits: ArrayView1<f32>, class: usize) -> Assessment {
         cross_entropy: total.ln() + (largest - logits[class]),
         brier: logits.iter().enumerate().map(square).sum(),
     }
+}
+
+/// The place of the largest logit, the first of equal ones.
+pub(crate) fn largest(logits: ArrayView1<f32>) -> usize {
+    let places = 1..logits.len();
+    places.fold(
+        0,
+        |best, at| if logits[at] > logits[best] { at } else { best },
+    )
 }
 
 /// The logits of a tensor, as an array.

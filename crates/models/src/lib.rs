@@ -18,6 +18,9 @@
 //! The example `translate` learns from two files of lines of your own, saves what it has learnt with its subwords as one
 //! [`TextTranslator`](translator::TextTranslator), loads it and translates.
 //!
+//! The example `own_tsv` learns to classify the sentences of a TSV, counts what it makes of those that it has not seen, and
+//! saves a [`SentenceClassifier`](classifier::SentenceClassifier) that answers with the names of the file's labels.
+//!
 //! # Example
 //!
 //! ```
@@ -57,8 +60,8 @@
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
 //! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search; [`TextTranslator`](translator::TextTranslator): lines in, lines out, saved as one file |
-//! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig), [`Observer`](training::Observer) |
-//! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score |
+//! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig) with its [`Schedule`](training::Schedule), [`Observer`](training::Observer) |
+//! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score; [`ConfusionMatrix`](assessment::ConfusionMatrix): precision, recall and F1 |
 //! | [`Error`] | what can go wrong |
 
 pub mod assessment;

@@ -23,6 +23,7 @@ use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use task::lengths;
 
 /// Settings of a [`TextClassifier`].
@@ -42,6 +43,11 @@ pub struct TextClassifierConfig {
     /// refuses a vocabulary with another fingerprint. If `None`, only the numbers of words are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<u64>,
+    /// The names of the classes, in the order of their numbers, for a classifier that answers with names. Defaults to
+    /// none; if there are any, each class has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[doc(alias = "id2label")]
+    pub class_names: Vec<String>,
 }
 
 bochner_numerics::checked_when_read!(TextClassifierConfig);
@@ -50,6 +56,14 @@ impl TextClassifierConfig {
     fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("words", self.words)?;
         argument::at_least_one("classes", self.classes)?;
+        let names = &self.class_names;
+        if !names.is_empty() {
+            argument::shape("class_names", &[self.classes], &[names.len()])?;
+        }
+        let distinct: BTreeSet<&String> = names.iter().collect();
+        let allowed = "as many names as classes, each its own";
+        let is_distinct = distinct.len() == names.len();
+        argument::in_range(is_distinct, "class_names", distinct.len() as f64, allowed)?;
         // Checked here so that the error names the encoder's `width`, not the table of words.
         self.encoder.validate()
     }
@@ -72,6 +86,7 @@ impl TextClassifierConfig {
             },
             encoder,
             vocabulary: None,
+            class_names: Vec::new(),
         }
     }
 
@@ -90,6 +105,24 @@ impl TextClassifierConfig {
             &[vocabulary.len()],
         )?)
     }
+}
+
+/// The distinct labels in ascending order, the names of the classes, and for each label the number of its class: for
+/// labels of any kind, numbers with gaps among them.
+///
+/// `bochner_datasets::labelled` gives both for the labels of a file.
+///
+/// ```
+/// let (names, classes) = bochner_models::classifier::number_labels(&["good", "bad", "good"]);
+/// assert_eq!((names, classes), (vec!["bad".to_string(), "good".to_string()], vec![1, 0, 1]));
+/// ```
+#[doc(alias = "LabelEncoder")]
+pub fn number_labels<S: AsRef<str>>(labels: &[S]) -> (Vec<String>, Vec<usize>) {
+    let distinct: BTreeSet<&str> = labels.iter().map(AsRef::as_ref).collect();
+    let names: Vec<String> = distinct.into_iter().map(str::to_owned).collect();
+    let number = |label: &S| names.partition_point(|name| name.as_str() < label.as_ref());
+    let numbers = labels.iter().map(number).collect();
+    (names, numbers)
 }
 
 /// Logits of a class for each sentence: vectors of the words, encoder, mean over the words, linear map.

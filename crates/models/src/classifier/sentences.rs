@@ -2,6 +2,7 @@
 
 use super::{Task, TextClassifier, TextClassifierConfig};
 use crate::Error;
+use crate::assessment::largest;
 use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::{Pass, mechanism::Inspection};
@@ -9,7 +10,7 @@ use bochner_numerics::{Seed, argument};
 use bochner_ops::log_softmax;
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches};
 use dfdx::tensor::Cpu;
-use ndarray::{Array2, ArrayView1};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -173,6 +174,22 @@ impl SentenceClassifier {
         Ok(logits.rows().into_iter().map(largest).collect())
     }
 
+    /// The name of the class of each sentence; see [`classes`](Self::classes).
+    ///
+    /// # Errors
+    /// The errors of [`logits`](Self::logits); [`Error::Unsupported`] for a model whose settings have no `class_names`.
+    pub fn labels<S: AsRef<str>>(&self, sentences: &[Vec<S>]) -> Result<Vec<&str>, Error> {
+        let names = &self.model.config().class_names;
+        if names.is_empty() {
+            return Err(Error::Unsupported {
+                what: "labels of a classifier whose classes have no names",
+                instead: "`SentenceClassifier::classes`, or a model with `class_names` in its settings",
+            });
+        }
+        let classes = self.classes(sentences)?.into_iter();
+        Ok(classes.map(|class| &*names[class]).collect())
+    }
+
     /// Weights of every layer and head, spectral points and other inner values of the attention on sentences, which are
     /// padded to the longest of them.
     ///
@@ -230,13 +247,4 @@ impl SentenceClassifier {
         model.go_to_step(step);
         Self::new(model, saved.parts.vocabulary, seed)?.with_batches(saved.parts.batches)
     }
-}
-
-/// The place of the largest logit, the first of equal ones.
-fn largest(logits: ArrayView1<f32>) -> usize {
-    let places = 1..logits.len();
-    places.fold(
-        0,
-        |best, at| if logits[at] > logits[best] { at } else { best },
-    )
 }

@@ -257,6 +257,8 @@ fn the_class_is_that_of_the_largest_logit_of_many() {
         let (classifier, empty) = (classifier.unwrap(), [Vec::<&str>::new()]);
         assert_eq!(classifier.logits(&empty).unwrap(), arr2(&[logits]));
         assert_eq!(classifier.classes(&empty).unwrap(), [class]);
+        let unnamed = classifier.labels(&empty).unwrap_err();
+        assert!(matches!(unnamed, Error::Unsupported { .. }), "{unnamed}");
     }
 }
 

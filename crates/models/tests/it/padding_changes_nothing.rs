@@ -51,6 +51,7 @@ fn models() -> impl Iterator<Item = (&'static str, TextClassifier<f64>)> {
             encoder: encoder(variant.clone(), NormPlacement::Post),
             embedding: Default::default(),
             vocabulary: None,
+            class_names: Vec::new(),
         };
         let name = variant.name();
         [(name, classifier(variant)), (name, made(&plain))]
@@ -247,6 +248,7 @@ fn positions_tell_orders_apart() {
         encoder: encoder(variant(), NormPlacement::Pre),
         embedding: Default::default(),
         vocabulary: None,
+        class_names: Vec::new(),
     };
     for (model, sees) in [(made(&plain), false), (classifier(variant()), true)] {
         let of = |words: [usize; 4]| {
@@ -270,6 +272,7 @@ fn what_was_written_before_norms_and_positions_could_be_chosen_means_what_it_did
         encoder: encoder(Softmax::default().into(), NormPlacement::Post),
         embedding: Default::default(),
         vocabulary: None,
+        class_names: Vec::new(),
     };
     let mut written = serde_json::to_value(&config).unwrap();
     written

@@ -76,9 +76,13 @@ fn encoders_and_what_is_built_of_them() {
     };
     check(&layer(), &of_layer());
     check(&encoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
+    let mut classifier = TextClassifierConfig::transformer(9, 2, 5, encoder);
+    classifier.class_names = ["good", "bad"].map(str::to_owned).to_vec();
     check(
-        &TextClassifierConfig::transformer(9, 2, 5, encoder),
+        &classifier,
         &[
+            ("class_names", json!(["good"])),
+            ("class_names", json!(["good", "good"])),
             ("words", json!(0)),
             ("classes", json!(0)),
             ("encoder/layers", json!(0)),
