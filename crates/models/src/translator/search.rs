@@ -6,7 +6,7 @@ use crate::decoder::{DecoderSteps, PackedDecoder};
 use crate::embedding::tensor;
 use bochner_attention::{Mask, Pass};
 use bochner_nn::Element;
-use bochner_numerics::{Buffers, argument, parallel};
+use bochner_numerics::{ArgumentError, Buffers, argument, parallel};
 use bochner_ops::{PackedAffine, log_softmax};
 use bochner_text::{BeamConfig, BeamSearch, Hypothesis, Tokens, Vocabulary, padded};
 use dfdx::shapes::HasShape;
@@ -84,7 +84,8 @@ impl<E: Element> Translator<E> {
     /// A source that cannot be translated has its own error in its place, and the others their translations:
     /// [`Error::TooLong`] if it has more tokens than there are positions; [`Error::Argument`] for a token that is not
     /// in the table; [`Error::Overflow`], or the error of a mechanism, where the numbers overflow. Where a mechanism refuses
-    /// a whole batch, each source of it is translated alone.
+    /// a whole batch for its numbers, each source of it is translated alone; any other error of a batch is that of the
+    /// call.
     pub fn translate(
         &self,
         sources: &[Vec<usize>],
@@ -153,12 +154,14 @@ impl<E: Element> Translator<E> {
         let batches = batches(&order, together);
         let found = parallel::awake(|| {
             parallel::map(batches.len(), |i| match translated(batches[i]) {
-                Ok(found) => found,
-                Err(error) if batches[i].len() == 1 => vec![Err(error)],
-                // A mechanism may refuse the whole batch for the numbers of one source.
-                Err(_) => batches[i].iter().map(alone).collect(),
+                Err(error) if !is_of_numbers(&error) => Err(error),
+                Err(error) if batches[i].len() == 1 => Ok(vec![Err(error)]),
+                // The numbers of one source are enough to refuse the batch.
+                Err(_) => Ok(batches[i].iter().map(alone).collect()),
+                found => found,
             })
         });
+        let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (&at, found) in order.iter().zip(found.into_iter().flatten()) {
             translations[at] = Some(found);
         }
@@ -263,6 +266,19 @@ impl<E: Element> Translator<E> {
         let memory = Array3::from_shape_vec(*encoded.shape(), encoded.as_vec());
         let memory = memory.expect("a tensor has the elements of its shape");
         packed.decoder.steps(memory.view(), &mask, second)
+    }
+}
+
+/// Whether an error of a batch comes from numbers, which may be those of one source.
+fn is_of_numbers(error: &Error) -> bool {
+    use bochner_attention::Error as Attention;
+    let Error::Attention(error) = error else {
+        return matches!(error, Error::Overflow);
+    };
+    match error {
+        Attention::Engine(_) | Attention::Kernels(_) | Attention::Spectral(_) => true,
+        Attention::Argument(error) => matches!(error, ArgumentError::NotFinite { .. }),
+        _ => false,
     }
 }
 
@@ -374,6 +390,23 @@ impl Trainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_errors_of_numbers_are_looked_for_in_each_source() {
+        let infinite = argument::finite("q", &[1], &[f64::INFINITY]).unwrap_err();
+        let [what, instead] = ["decoding", "another mechanism"];
+        let unsupported = bochner_attention::Error::Unsupported { what, instead };
+        let shape = argument::shape("x", &[1], &[2]).unwrap_err();
+        for (error, expected) in [
+            (Error::Overflow, true),
+            (Error::Attention(infinite.into()), true),
+            (Error::Attention(unsupported), false),
+            (Error::Attention(shape.clone().into()), false),
+            (shape.into(), false),
+        ] {
+            assert_eq!(is_of_numbers(&error), expected, "{error}");
+        }
+    }
 
     #[test]
     fn batches_are_even_and_at_most_as_large_as_is_said() {
