@@ -319,7 +319,8 @@ fn put_back<E: Element>(place: &mut Vec<E>, gradient: Vec<E>) {
     }
 }
 
-fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {
+/// The elements of a contiguous tensor, without the walk over its strides that `as_vec` takes.
+pub(crate) fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {
     let mut values = vec![E::default(); flat.shape().0];
     flat.copy_into(&mut values);
     values

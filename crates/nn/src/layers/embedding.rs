@@ -1,6 +1,7 @@
 //! A table of vectors, looked up by number.
 
 use super::initial::{count, draws};
+use crate::bridge::to_vec;
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::{Element, Error};
 use bochner_numerics::{argument, standard_normal};
@@ -147,7 +148,7 @@ impl<E: Element> Embedding<E> {
         let (rows, words) = (batch * time, self.words);
         // Brings a permuted tensor into row-major order.
         let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
-        let (vectors, table_values) = (x.as_vec(), Arc::clone(&self.values));
+        let (vectors, table_values) = (to_vec(&x), Arc::clone(&self.values));
         let zeros = vec![E::zero(); words];
         let [products] = filled([rows * words], |[products]| {
             affine(&vectors, &table_values, &zeros, products, |_, _| ());
@@ -207,7 +208,7 @@ impl<E: Element> Embedding<E> {
         Operation::<E>::output_shapes(&operation, &[&[rows, width], &[words, width]])?;
         // Brings a permuted tensor into row-major order.
         let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
-        let vectors = x.as_vec();
+        let vectors = to_vec(&x);
         let of = |values, rows| ArrayView2::from_shape((rows, width), values);
         let inputs = [of(&vectors, rows), of(&self.values, words)];
         let inputs = inputs.map(|input| input.expect("a row for each word").into_dyn());
