@@ -2,14 +2,16 @@
 
 use crate::call::Call;
 use crate::features::{self, FeaturesState};
-use crate::pairwise::{self, PairsState};
-use crate::scan::{self, ScanState};
+use crate::gradients::{Gradients, Wanted};
+use crate::heads::{self, PairsState};
+use crate::linear::scan::{self, ScanState};
+use crate::pairwise;
 use crate::settings::Kernel;
 use crate::{Error, Settings, Shape, Workspace};
 use bochner_numerics::memory::{Unwritten, overwritten_by, written_by};
 use bochner_numerics::row_major::write_row_major;
 use bochner_numerics::{Real, argument};
-use ndarray::{ArcArray, Array1, Array3, Array4, ArrayD, ArrayView4, ArrayViewMut4, Ix4};
+use ndarray::{ArcArray, Array3, Array4, ArrayView4, ArrayViewMut4, Ix4};
 use std::sync::Arc;
 
 /// Attended values, `[B, M, Tq, dv]`, which the saved forward pass shares.
@@ -59,34 +61,6 @@ impl<T: Real> Saved<T> {
     }
 }
 
-/// Gradients of [`attend`], shaped as its arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gradients<T> {
-    /// Along the queries.
-    pub q: Array4<T>,
-    /// Along the keys.
-    pub k: Array4<T>,
-    /// Along the values.
-    pub v: Array4<T>,
-    /// Along the kernel's parameters, `[sets, heads, n]`, if they were wanted.
-    pub kernel: Option<Array3<T>>,
-    /// Along the numbers of the bias, shaped as they are, if they were wanted.
-    pub bias: Option<ArrayD<T>>,
-    /// Along the sink, `[M]`, if there is one and it was wanted.
-    pub sink: Option<Array1<T>>,
-}
-
-/// The gradients that are wanted besides those of queries, keys and values. Defaults to none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Along the kernel's parameters.
-    pub kernel: bool,
-    /// Along the numbers of the bias.
-    pub bias: bool,
-    /// Along the sink.
-    pub sink: bool,
-}
-
 /// Returns attention, $o_i = \sum_j \alpha_{ij} v_j$, and what its backward pass needs.
 ///
 /// *where* $\alpha_{ij}$ are the scores of row i, normalised over the keys that the [`Mask`](crate::Mask) keeps.
@@ -131,10 +105,12 @@ pub fn attend<T: Real>(
 ) -> Result<(Output<T>, Saved<T>), Error> {
     let workspace = Workspace::new();
     let call = Call::new([q, k, v], settings, &workspace)?;
-    check_form(&call)?;
+    call.check_form()?;
     let (mut state, shape) = (None, call.shape);
     let length = shape.batch * shape.heads * shape.queries * shape.value_width;
-    let [output] = written_by([length], |[output]| state = Some(forward(&call, output)));
+    let [output] = written_by([length], |[output]| {
+        state = Some(forward(&call, true, output))
+    });
     let state = Arc::new(state.expect("attended")?);
     let output = call.query_array(shape.value_width, output).into_shared();
     Ok((
@@ -147,25 +123,15 @@ pub fn attend<T: Real>(
     ))
 }
 
-fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Error> {
+/// Attends; keeps what a backward pass needs if that is wanted.
+fn forward<T: Real>(call: &Call<T>, keeps: bool, output: Unwritten<T>) -> Result<State<T>, Error> {
     match &call.settings.kernel {
-        Kernel::Pairs(kernel) => pairwise::attend(kernel.as_ref(), call, output).map(State::Pairs),
+        Kernel::Pairs(kernel) => {
+            heads::attend(kernel.as_ref(), call, keeps, output).map(State::Pairs)
+        }
         Kernel::Features(map) => features::attend(map.as_ref(), call, output).map(State::Features),
         Kernel::Scan(scan) => scan::attend(scan.as_ref(), call, output).map(State::Scan),
     }
-}
-
-fn check_form<T: Real>(call: &Call<T>) -> Result<(), Error> {
-    let Shape {
-        queries,
-        keys,
-        width,
-        value_width,
-        ..
-    } = call.shape;
-    call.settings
-        .form_for(queries, keys, [width, value_width])
-        .map(drop)
 }
 
 /// [`attend`] into an array that is there already, in memory that is there already, without what a backward pass
@@ -187,25 +153,13 @@ pub fn attend_into<T: Real>(
     output: ArrayViewMut4<T>,
 ) -> Result<(), Error> {
     let call = Call::new([q, k, v], settings, workspace)?;
-    let Shape {
-        batch,
-        heads,
-        queries,
-        value_width,
-        ..
-    } = call.shape;
-    argument::shape(
-        "output",
-        &[batch, heads, queries, value_width],
-        output.shape(),
-    )?;
-    check_form(&call)?;
+    let shape = call.shape;
+    let expected = [shape.batch, shape.heads, shape.queries, shape.value_width];
+    argument::shape("output", &expected, output.shape())?;
+    call.check_form()?;
     let mut result = Ok(());
     write_row_major(output, &workspace.numbers, |output| {
-        result = overwritten_by(output, |output| match &settings.kernel {
-            Kernel::Pairs(kernel) => pairwise::attend_once(kernel.as_ref(), &call, output),
-            _ => forward(&call, output).map(drop),
-        });
+        result = overwritten_by(output, |output| forward(&call, false, output).map(drop));
     });
     result
 }
@@ -248,7 +202,7 @@ pub fn attend_vjp<T: Real>(
     let given = [saved.output.view(), cotangent];
     match (&settings.kernel, &*saved.state) {
         (Kernel::Pairs(kernel), State::Pairs(state)) => {
-            pairwise::pull_back(kernel.as_ref(), &call, state, given, wanted)
+            heads::pull_back(kernel.as_ref(), &call, state, given, wanted)
         }
         (Kernel::Features(map), State::Features(state)) => {
             features::pull_back(map.as_ref(), &call, state, given, wanted)

@@ -3,7 +3,7 @@
 use crate::mask::{HeadMask, Pattern};
 use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
-use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView3, ArrayView4, Axis, IxDyn};
+use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView4, IxDyn, s};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,19 +36,10 @@ pub struct Bias<T>(Numbers<T>);
 enum Numbers<T> {
     /// A number for each pair, and the pairs whose number is not minus infinity.
     Pairs(Arc<Array4<T>>, Option<Arc<Pattern>>),
-    /// Slopes of the distance; those of ALiBi if there are none.
-    Slopes(Option<Arc<Vec<f64>>>),
-    /// A table `[M, n]`, and which of a row's numbers each pair has.
-    Table(Arc<Array2<T>>, Columns),
-}
-
-/// The column of a table that a pair has.
-#[derive(Clone, Debug, PartialEq)]
-enum Columns {
-    /// By the distance of query and key, clipped to the reach; one for each from -reach on.
-    Distances(Arc<Vec<u32>>),
-    /// By the pair, `[Tq, Tk]`.
-    Pairs(Arc<Array2<u32>>),
+    /// The slopes of ALiBi.
+    Slopes,
+    /// A table `[M, n]`, and the column of each distance of query and key from -reach to reach.
+    Table(Arc<Array2<T>>, Arc<Vec<u32>>),
 }
 
 impl<T: Real> Bias<T> {
@@ -68,21 +59,13 @@ impl<T: Real> Bias<T> {
         Ok(Self(Numbers::Pairs(Arc::new(finite), kept)))
     }
 
-    /// Returns [`Bias::fixed`] for all examples alike, `[1 or M, Tq, Tk]`. Its gradient has an axis of one example.
-    ///
-    /// # Errors
-    /// The errors of [`Bias::fixed`].
-    pub fn of_heads(values: ArrayView3<T>) -> Result<Self, Error> {
-        Self::fixed(values.insert_axis(Axis(0)))
-    }
-
     /// Returns $b_{ij} = -s_m |i + T_k - T_q - j|$ with the slopes of [`alibi_slopes`]. It has no gradient; learnt
     /// slopes are a [`Score`](crate::Score).
     ///
     /// # Reference
     /// Press et al. 2022, ALiBi.
     pub fn alibi() -> Self {
-        Self(Numbers::Slopes(None))
+        Self(Numbers::Slopes)
     }
 
     /// Returns $b_{ij} = r_{m, \mathrm{clip}(i + T_k - T_q - j, -K, K) + K}$, r `[M, 2 K + 1]`.
@@ -119,23 +102,7 @@ impl<T: Real> Bias<T> {
             let column = column(distance);
             argument::index("columns of the bias", column, table.ncols()).map(|()| column as u32)
         });
-        let columns = columns.collect::<Result<_, _>>()?;
-        Self::table(table, Columns::Distances(Arc::new(columns)))
-    }
-
-    /// Returns $b_{ij} = r_{m, c_{ij}}$, r `[M, n]`, with the column of each pair, `[Tq, Tk]`.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] for a column that the table does not have, NaN or infinity.
-    pub fn indexed(table: ArrayView2<T>, columns: ArrayView2<u32>) -> Result<Self, Error> {
-        for &column in columns {
-            argument::index("columns of the bias", column as usize, table.ncols())?;
-        }
-        let columns = columns.as_standard_layout().into_owned();
-        Self::table(table, Columns::Pairs(Arc::new(columns)))
-    }
-
-    fn table(table: ArrayView2<T>, columns: Columns) -> Result<Self, Error> {
+        let columns = Arc::new(columns.collect::<Result<_, _>>()?);
         argument::finite("bias", table.shape(), table)?;
         let table = Arc::new(table.as_standard_layout().into_owned());
         Ok(Self(Numbers::Table(table, columns)))
@@ -149,13 +116,10 @@ impl<T: Real> Bias<T> {
                 let shape = [one_or(examples, b), one_or(heads, m), queries, keys];
                 argument::shape("bias", &shape, values.shape())?;
             }
-            Numbers::Table(table, columns) => {
+            Numbers::Table(table, _) => {
                 argument::shape("bias", &[m, table.ncols()], table.shape())?;
-                if let Columns::Pairs(columns) = columns {
-                    argument::shape("columns of the bias", &[queries, keys], columns.shape())?;
-                }
             }
-            Numbers::Slopes(_) => {}
+            Numbers::Slopes => {}
         }
         Ok(())
     }
@@ -187,18 +151,13 @@ impl<T: Real> Bias<T> {
             seen: None,
         };
         let mut number = [T::zero()];
-        HeadBias::new(self, rows, heads)
-            .row(i)
-            .add_to(j..j + 1, T::one(), &mut number);
+        HeadBias::new(self, rows, heads).add_to(i, j..j + 1, T::one(), &mut number);
         number[0]
     }
 
     /// Whether the bias follows from positions alone, so that a decoder can obey it.
     pub fn follows_from_positions(&self) -> bool {
-        matches!(
-            self.0,
-            Numbers::Slopes(_) | Numbers::Table(_, Columns::Distances(_))
-        )
+        !matches!(self.0, Numbers::Pairs(..))
     }
 
     /// The pattern of the pairs that the bias keeps, if it hides any.
@@ -214,16 +173,7 @@ impl<T: Real> Bias<T> {
         match &self.0 {
             Numbers::Pairs(values, _) => Some(ArrayD::zeros(IxDyn(values.shape()))),
             Numbers::Table(table, _) => Some(ArrayD::zeros(IxDyn(table.shape()))),
-            Numbers::Slopes(_) => None,
-        }
-    }
-
-    /// The sizes of one head's gradients: the numbers for each query, and for all queries together.
-    pub(crate) fn gradient_sizes(&self) -> (usize, usize) {
-        match &self.0 {
-            Numbers::Pairs(values, _) => (values.dim().3, 0),
-            Numbers::Table(table, _) => (0, table.ncols()),
-            Numbers::Slopes(_) => (0, 0),
+            Numbers::Slopes => None,
         }
     }
 }
@@ -246,26 +196,17 @@ fn slopes(heads: usize) -> impl Iterator<Item = f64> {
 }
 
 /// The bias of one head.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadBias<'a, T> {
     bias: &'a Bias<T>,
     slope: f64,
     rows: HeadMask<'a>,
 }
 
-impl<T> Clone for HeadBias<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for HeadBias<'_, T> {}
-
 impl<'a, T: Real> HeadBias<'a, T> {
     pub(crate) fn new(bias: &'a Bias<T>, rows: HeadMask<'a>, heads: usize) -> Self {
         let slope = match &bias.0 {
-            Numbers::Slopes(Some(slopes)) => slopes[rows.head],
-            Numbers::Slopes(None) => slopes(heads).nth(rows.head).expect("one a head"),
+            Numbers::Slopes => slopes(heads).nth(rows.head).expect("one a head"),
             _ => 0.0,
         };
         Self { bias, slope, rows }
@@ -276,113 +217,61 @@ impl<'a, T: Real> HeadBias<'a, T> {
         Self { rows, ..self }
     }
 
-    pub(crate) fn row(self, i: usize) -> RowBias<'a, T> {
-        let HeadMask {
-            example,
-            head,
-            queries,
-            keys,
-            ..
-        } = self.rows;
-        let position = (i + keys) as i64 - queries as i64;
+    /// The sizes of the head's gradients: the numbers for each query, and for all queries together.
+    pub(crate) fn gradient_sizes(self) -> (usize, usize) {
         match &self.bias.0 {
-            Numbers::Pairs(values, _) => {
-                let (examples, heads, queries, keys) = values.dim();
-                let row = ((example % examples) * heads + head % heads) * queries + i;
-                let data = values.as_slice().expect("an owned row-major array");
-                RowBias::Pairs(&data[row * keys..][..keys])
-            }
-            Numbers::Slopes(_) => RowBias::Slope {
-                slope: T::of(-self.slope),
-                position,
-            },
-            Numbers::Table(table, columns) => {
-                let data = table.as_slice().expect("an owned row-major array");
-                let row = &data[head % table.nrows() * table.ncols()..][..table.ncols()];
-                match columns {
-                    Columns::Distances(columns) => RowBias::Distances {
-                        row,
-                        columns,
-                        position,
-                    },
-                    Columns::Pairs(columns) => {
-                        let columns = columns.as_slice().expect("an owned row-major array");
-                        RowBias::Columns {
-                            row,
-                            columns: &columns[i * keys..][..keys],
-                        }
-                    }
-                }
-            }
+            Numbers::Pairs(values, _) => (values.dim().3, 0),
+            Numbers::Table(table, _) => (0, table.ncols()),
+            Numbers::Slopes => (0, 0),
         }
     }
 
-    pub(crate) fn gradient_sizes(self) -> (usize, usize) {
-        self.bias.gradient_sizes()
+    /// The position of a query among the keys.
+    fn position(self, i: usize) -> i64 {
+        (i + self.rows.keys) as i64 - self.rows.queries as i64
     }
-}
 
-/// The bias of one query.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum RowBias<'a, T> {
-    Pairs(&'a [T]),
-    Slope {
-        slope: T,
-        position: i64,
-    },
-    Distances {
-        row: &'a [T],
-        columns: &'a [u32],
-        position: i64,
-    },
-    Columns {
-        row: &'a [T],
-        columns: &'a [u32],
-    },
-}
-
-impl<T: Real> RowBias<'_, T> {
-    /// Adds the bias of some keys times a factor.
-    pub(crate) fn add_to(self, keys: Range<usize>, factor: T, out: &mut [T]) {
-        match self {
-            Self::Pairs(row) => out
-                .iter_mut()
-                .zip(&row[keys])
-                .for_each(|(x, &b)| *x += factor * b),
-            Self::Slope { slope, position } => {
-                let first = T::of((position - keys.start as i64) as f64);
-                let (slope, distances) = (factor * slope, out.iter_mut().zip(0_u32..));
+    /// Adds the bias of a query and some keys times a factor.
+    pub(crate) fn add_to(self, i: usize, keys: Range<usize>, factor: T, out: &mut [T]) {
+        let HeadMask { example, head, .. } = self.rows;
+        match &self.bias.0 {
+            Numbers::Pairs(values, _) => {
+                let (examples, heads, ..) = values.dim();
+                let row = values.slice(s![example % examples, head % heads, i, ..]);
+                let row = row.to_slice().expect("an owned row-major array");
+                let pairs = out.iter_mut().zip(&row[keys]);
+                pairs.for_each(|(x, &b)| *x += factor * b);
+            }
+            Numbers::Slopes => {
+                let first = T::of((self.position(i) - keys.start as i64) as f64);
+                let slope = factor * T::of(-self.slope);
+                let distances = out.iter_mut().zip(0_u32..);
                 distances.for_each(|(x, n)| *x += slope * (first - T::of(n.into())).abs());
             }
-            Self::Distances {
-                row,
-                columns,
-                position,
-            } => {
+            Numbers::Table(table, columns) => {
+                let row = table.row(head % table.nrows());
+                let (row, position) = (row.to_slice().expect("row-major"), self.position(i));
                 let pairs = out.iter_mut().zip(keys);
                 pairs.for_each(|(x, j)| *x += factor * row[column(columns, position, j)]);
             }
-            Self::Columns { row, columns } => {
-                let pairs = out.iter_mut().zip(&columns[keys]);
-                pairs.for_each(|(x, &column)| *x += factor * row[column as usize]);
-            }
         }
     }
 
-    /// Adds the gradients of some keys' biases: those of a row of pairs, or of a table.
-    pub(crate) fn pull_back(self, keys: Range<usize>, given: &[T], row: &mut [T], all: &mut [T]) {
-        match self {
-            Self::Pairs(_) => row[keys].copy_from_slice(given),
-            Self::Slope { .. } => {}
-            Self::Distances {
-                columns, position, ..
-            } => {
-                let pairs = given.iter().zip(keys);
+    /// Adds the gradients of the biases of a query and some keys: those of a row of pairs, or of a table.
+    pub(crate) fn pull_back(
+        self,
+        i: usize,
+        keys: Range<usize>,
+        given: &[T],
+        row: &mut [T],
+        all: &mut [T],
+    ) {
+        match &self.bias.0 {
+            Numbers::Pairs(..) => row[keys].copy_from_slice(given),
+            Numbers::Slopes => {}
+            Numbers::Table(_, columns) => {
+                let (pairs, position) = (given.iter().zip(keys), self.position(i));
                 pairs.for_each(|(&x, j)| all[column(columns, position, j)] += x);
-            }
-            Self::Columns { columns, .. } => {
-                let pairs = given.iter().zip(&columns[keys]);
-                pairs.for_each(|(&x, &column)| all[column as usize] += x);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Sizes of blocks.
 
-use crate::{Error, Form, Settings};
-use bochner_numerics::{Panels, Real, argument};
+use crate::Error;
+use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
 /// The numbers of queries and keys of a block in [`Form::Pairwise`].
@@ -15,7 +15,7 @@ pub struct Blocks {
     /// Queries of a block.
     pub queries: usize,
     /// Keys of a block; rounded up to whole panels of packed keys, a multiple of
-    /// [`Panels::ALIGNMENT`].
+    /// [`Panels::ALIGNMENT`](bochner_numerics::Panels::ALIGNMENT).
     pub keys: usize,
 }
 
@@ -53,21 +53,6 @@ impl Blocks {
         argument::at_least_one("queries of a block", self.queries)?;
         argument::at_least_one("keys of a block", self.keys)?;
         Ok(self)
-    }
-}
-
-impl<T: Real> Settings<T> {
-    /// Returns the blocks in which attention goes through `queries` positions.
-    pub(crate) fn blocks(&self, queries: usize) -> Result<Blocks, Error> {
-        let panel = Panels::<T>::ALIGNMENT;
-        let blocks = match self.form {
-            Form::Blocked(blocks) => blocks.checked()?,
-            _ => Blocks::of::<T>(),
-        };
-        Ok(Blocks {
-            queries: blocks.queries.min(queries),
-            keys: blocks.keys.div_ceil(panel).saturating_mul(panel),
-        })
     }
 }
 

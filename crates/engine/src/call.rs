@@ -5,7 +5,7 @@ use crate::kernel::{HeadRows, Side};
 use crate::mask::{HeadMask, Pattern};
 use crate::paths::Paths;
 use crate::range;
-use crate::{Blocks, Error, Form, Settings, Shape, Workspace};
+use crate::{Blocks, Error, Form, Mask, Settings, Shape, Workspace};
 use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{
     ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel,
@@ -38,32 +38,22 @@ impl<'a, T: Real> Call<'a, T> {
         settings: &'a Settings<T>,
         workspace: &'a Workspace<T>,
     ) -> Result<Self, Error> {
-        let mut patterns = settings.mask.patterns(q.len_of(Axis(2)), k.len_of(Axis(2)));
-        patterns.extend(
-            settings
-                .bias
-                .as_ref()
-                .and_then(|bias| bias.pattern().cloned()),
-        );
-        let call = Self::checked([q, k, v], settings, patterns, workspace)?;
-        let Shape {
-            batch,
-            heads,
-            queries,
-            keys,
-            ..
-        } = call.shape;
-        settings.mask.check([batch, heads, queries, keys])?;
+        let mut call = Self::for_decoder([q, k, v], settings, workspace)?;
+        let shape = call.shape;
+        let sizes = [shape.batch, shape.heads, shape.queries, shape.keys];
+        settings.mask.check(sizes)?;
+        call.patterns = settings.mask.patterns(shape.queries, shape.keys);
         if let Some(bias) = &settings.bias {
-            bias.check([batch, heads, queries, keys])?;
+            bias.check(sizes)?;
+            call.patterns.extend(bias.pattern().cloned());
         }
         Ok(call)
     }
 
-    fn checked(
+    /// Returns the call of a decoder, whose mask follows from positions.
+    pub(crate) fn for_decoder(
         [q, k, v]: [ArrayView4<'a, T>; 3],
         settings: &'a Settings<T>,
-        patterns: Vec<Arc<Pattern>>,
         workspace: &'a Workspace<T>,
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
@@ -91,7 +81,7 @@ impl<'a, T: Real> Call<'a, T> {
             k,
             v,
             settings,
-            patterns,
+            patterns: Vec::new(),
             blocks: settings.blocks(queries)?,
             workspace,
             paths: None,
@@ -99,35 +89,29 @@ impl<'a, T: Real> Call<'a, T> {
         })
     }
 
-    /// Returns the call of a decoder, whose mask follows from positions.
-    pub(crate) fn for_decoder(
-        arrays: [ArrayView4<'a, T>; 3],
-        settings: &'a Settings<T>,
-        workspace: &'a Workspace<T>,
-    ) -> Result<Self, Error> {
-        Self::checked(arrays, settings, Vec::new(), workspace)
-    }
-
     /// Returns an array of keys or values, given one part for each head of queries: those of heads that share
     /// keys are summed up, in order.
     pub(crate) fn kv_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
-        let Shape {
-            batch,
-            kv_heads,
-            keys,
-            ..
-        } = self.shape;
-        over_readers(data, [batch, kv_heads, keys, width])
+        let shape = self.shape;
+        over_readers(data, [shape.batch, shape.kv_heads, shape.keys, width])
     }
 
     pub(crate) fn query_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
-        let Shape {
-            batch,
-            heads,
-            queries,
-            ..
-        } = self.shape;
-        Array4::from_shape_vec([batch, heads, queries, width], data).expect("one slab a head")
+        let shape = [
+            self.shape.batch,
+            self.shape.heads,
+            self.shape.queries,
+            width,
+        ];
+        Array4::from_shape_vec(shape, data).expect("one slab a head")
+    }
+
+    /// Checks that the form which is asked for exists.
+    pub(crate) fn check_form(&self) -> Result<(), Error> {
+        let shape = self.shape;
+        let widths = [shape.width, shape.value_width];
+        let form = self.settings.form_for(shape.queries, shape.keys, widths);
+        form.map(drop)
     }
 
     /// The number of heads of all examples.
@@ -182,11 +166,11 @@ pub(crate) struct Admitted<T>([Option<Buffer<T>>; 3]);
 
 impl<T: Real> Admitted<T> {
     pub(crate) fn inputs<'b>(&'b self, at: &HeadAt<'b, T>) -> Inputs<'b, T> {
-        let [q, k, v] = &self.0;
+        let ([q, k, v], [keys, values]) = (&self.0, at.keys_and_values());
         Inputs {
             q: copy_or(q, at.queries()),
-            k: copy_or(k, at.keys()),
-            v: copy_or(v, at.values()),
+            k: copy_or(k, keys),
+            v: copy_or(v, values),
         }
     }
 }
@@ -215,41 +199,23 @@ impl<'a, T: Real> HeadAt<'a, T> {
         slab(self.call.q.view(), self.h)
     }
 
-    /// The keys that are not padding.
-    fn keys(&self) -> Mat<'a, T> {
-        slab(self.call.k.view(), self.of_keys()).row_range(0..self.kept())
-    }
-
-    /// The values that are not padding.
-    fn values(&self) -> Mat<'a, T> {
-        slab(self.call.v.view(), self.of_keys()).row_range(0..self.kept())
+    /// The keys and the values that are not padding.
+    fn keys_and_values(&self) -> [Mat<'a, T>; 2] {
+        let (call, kept) = (self.call, self.kept());
+        [&call.k, &call.v].map(|x| slab(x.view(), self.of_keys()).row_range(0..kept))
     }
 
     /// Checks that what pairs need is in range, and hides the rest.
     pub(crate) fn admit(&self) -> Result<Admitted<T>, Error> {
         let (rows, queries) = (self.rows(), self.call.shape.queries);
-        let numbers = self.numbers();
+        let (numbers, [keys, values]) = (self.numbers(), self.keys_and_values());
         let sees = || (0..queries).map(|i| rows.keeps_any(i)).collect();
         let seen = || rows.seen_keys(self.kept());
         Ok(Admitted([
             range::admit("q", self.place("q"), self.queries(), sees, numbers)?,
-            range::admit("k", self.place("k"), self.keys(), seen, numbers)?,
-            range::admit("v", self.place("v"), self.values(), seen, numbers)?,
+            range::admit("k", self.place("k"), keys, seen, numbers)?,
+            range::admit("v", self.place("v"), values, seen, numbers)?,
         ]))
-    }
-
-    /// Returns the positions of a sequence that attends to itself, without padding.
-    pub(crate) fn sequence(&self) -> Result<[Mat<'a, T>; 3], Error> {
-        let (kept, numbers) = (self.kept(), self.numbers());
-        let all = [
-            ("q", self.queries().row_range(0..kept)),
-            ("k", self.keys()),
-            ("v", self.values()),
-        ];
-        for (name, x) in all {
-            range::admit(name, self.place(name), x, || vec![true; kept], numbers)?;
-        }
-        Ok(all.map(|(_, x)| x))
     }
 
     /// The example and the head of an array that errors name.
@@ -261,25 +227,21 @@ impl<'a, T: Real> HeadAt<'a, T> {
         [self.example(), head]
     }
 
-    /// Returns the next positions of a decoder, without padding: the queries, if these attend, and keys and values.
-    /// Without causality all queries attend.
-    pub(crate) fn sequence_of(&self, attends: bool) -> Result<[Mat<'a, T>; 3], Error> {
-        let (kept, numbers) = (self.kept(), self.numbers());
+    /// Returns the positions of a sequence that attends to itself, or the next ones of a decoder, without padding: the
+    /// queries, if these attend, and keys and values. Without causality all queries attend.
+    pub(crate) fn sequence(&self, attends: bool) -> Result<Inputs<'a, T>, Error> {
+        let ([k, v], numbers) = (self.keys_and_values(), self.numbers());
         let queries = match (attends, self.call.settings.mask.is_causal()) {
             (false, _) => 0,
-            (true, true) => kept,
+            (true, true) => k.shape().0,
             (true, false) => self.call.shape.queries,
         };
-        let all = [
-            ("q", self.queries().row_range(0..queries)),
-            ("k", self.keys()),
-            ("v", self.values()),
-        ];
-        for (name, x) in all {
+        let q = self.queries().row_range(0..queries);
+        for (name, x) in [("q", q), ("k", k), ("v", v)] {
             let rows = x.shape().0;
             range::admit(name, self.place(name), x, || vec![true; rows], numbers)?;
         }
-        Ok(all.map(|(_, x)| x))
+        Ok(Inputs { q, k, v })
     }
 
     /// The error of a scan that left a number of its output unwritten.
@@ -300,21 +262,15 @@ impl<'a, T: Real> HeadAt<'a, T> {
                 .map(|i| rows.keeps_any(i))
                 .collect()
         };
-        range::admit(
-            "cotangent",
-            self.place("cotangent"),
-            cotangent,
-            sees,
-            self.numbers(),
-        )
+        let (name, numbers) = ("cotangent", self.numbers());
+        range::admit(name, self.place(name), cotangent, sees, numbers)
     }
 
     /// Some rows of a side, as kernels are given them.
     pub(crate) fn rows_of<'b>(&self, side: Side, x: Mat<'b, T>) -> HeadRows<'b, T> {
-        let (example, head) = (self.example(), self.head());
         HeadRows {
-            example,
-            head,
+            example: self.example(),
+            head: self.head(),
             side,
             x,
         }
@@ -322,11 +278,9 @@ impl<'a, T: Real> HeadAt<'a, T> {
 
     /// The form of the head: by its own lengths, so that it does not depend on how far they are padded.
     pub(crate) fn form(&self) -> Form {
-        let Shape {
-            width, value_width, ..
-        } = self.call.shape;
-        let settings = self.call.settings;
-        let form = settings.form_for(self.rows().counting(), self.kept(), [width, value_width]);
+        let (shape, queries) = (self.call.shape, self.rows().counting());
+        let widths = [shape.width, shape.value_width];
+        let form = self.call.settings.form_for(queries, self.kept(), widths);
         form.expect("checked with the settings")
     }
 
@@ -369,9 +323,48 @@ impl<'a, T: Real> HeadAt<'a, T> {
         }
     }
 
-    /// The positions that each query that counts sees, of those that the cache holds after the call.
-    pub(crate) fn paths(&self) -> Option<&'a [bool]> {
-        Some(self.call.paths?.of_example(self.example()))
+    /// The last positions of a decoder's sequence as rows, under a mask without lengths. Paths tell the positions that
+    /// each query sees, otherwise `seen` if there is any.
+    pub(crate) fn last_rows<'m>(
+        &self,
+        mask: &'m Mask,
+        queries: usize,
+        keys: usize,
+        seen: Option<&'m Buffer<bool>>,
+    ) -> HeadMask<'m>
+    where
+        'a: 'm,
+    {
+        let paths = self
+            .call
+            .paths
+            .map(|paths| paths.of_example(self.example()));
+        HeadMask {
+            mask,
+            example: 0,
+            head: self.head(),
+            queries,
+            keys,
+            patterns: &[],
+            seen: paths.or(seen.map(|seen| &seen[..])),
+        }
+    }
+
+    /// The pairs that a function of positions keeps, of the last queries and all keys that a decoder holds: `length` after
+    /// those that are dropped.
+    pub(crate) fn seen_by_rule(
+        &self,
+        mask: &Mask,
+        queries: usize,
+        (dropped, length): (usize, usize),
+    ) -> Option<Buffer<bool>> {
+        let rule = mask.pairs()?;
+        let mut seen = self.workspace().pool().empty(queries * length);
+        for i in 0..queries {
+            let query = (dropped + length + i) as i64 - queries as i64;
+            seen.extend((0..length).map(|j| rule.keeps(query, (dropped + j) as i64)));
+        }
+        Some(seen)
     }
 
     /// The bias of the head's pairs.

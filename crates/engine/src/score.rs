@@ -1,30 +1,12 @@
 //! Scores of a user's own: one generic function, whose slopes come from dual numbers.
 
 use crate::kernel::{PairKernel, Tile};
-use crate::{Error, Shape};
+use crate::{Error, Kind, Raw, Shape};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Dual, Number, Real, Value, argument};
 use ndarray::Array2;
 use std::fmt::Debug;
 use std::sync::Arc;
-
-/// The raw score of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Raw {
-    /// The inner product $q \cdot k$.
-    Product,
-    /// The squared distance $|q - k|^2$.
-    SquaredDistance,
-}
-
-/// The kind of a score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The logarithm of a weight; minus infinity hides the pair.
-    Logit,
-    /// The weight itself; 0 hides the pair.
-    Weight,
-}
 
 /// A query and a key, as a score sees them.
 #[derive(Clone, Copy, Debug)]
@@ -119,13 +101,17 @@ impl<S: Score, T: Real> Scored<S, T> {
         Self { score, parameters }
     }
 
-    fn parameters_of(&self, head: usize) -> [T; MOST_PARAMETERS] {
-        let mut all = [T::zero(); MOST_PARAMETERS];
+    fn lanes<'a>(&'a self, tile: &'a Tile<'a, T>) -> Lanes<'a, S, T> {
+        let mut parameters = [T::zero(); MOST_PARAMETERS];
         if self.score.parameters() > 0 {
-            let row = self.parameters.row(head);
-            all.iter_mut().zip(row).for_each(|(x, &y)| *x = y);
+            let row = self.parameters.row(tile.head);
+            parameters.iter_mut().zip(row).for_each(|(x, &y)| *x = y);
         }
-        all
+        Lanes {
+            score: &self.score,
+            parameters,
+            tile,
+        }
     }
 }
 
@@ -164,24 +150,13 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
     }
 
     fn scores(&self, tile: &Tile<T>, raw: &mut [T]) {
-        let parameters = &self.parameters_of(tile.head);
-        instructions::run(Scores {
-            score: &self.score,
-            parameters,
-            tile,
-            raw,
-        });
+        let lanes = self.lanes(tile);
+        instructions::run(Scores { lanes, raw });
     }
 
     fn slopes(&self, tile: &Tile<T>, raw: &mut [T], scores: &mut [T]) {
-        let parameters = &self.parameters_of(tile.head);
-        instructions::run(Slopes {
-            score: &self.score,
-            parameters,
-            tile,
-            raw,
-            scores,
-        });
+        let lanes = self.lanes(tile);
+        instructions::run(Slopes { lanes, raw, scores });
     }
 
     fn score_parameters(&self) -> usize {
@@ -189,61 +164,71 @@ impl<S: Score, T: Real> PairKernel<T> for Scored<S, T> {
     }
 
     fn parameter_slopes(&self, tile: &Tile<T>, n: usize, raw: &[T], slopes: &mut [T]) {
-        let parameters = &self.parameters_of(tile.head);
+        let lanes = self.lanes(tile);
         instructions::run(ParameterSlopes {
-            score: &self.score,
-            parameters,
+            lanes,
             n,
-            tile,
             raw,
             slopes,
         });
     }
 }
 
-/// Returns the learnt numbers in the arithmetic of an instruction set.
-#[inline(always)]
-fn values<T: Real, A: Arithmetic, N>(
-    parameters: &[T; MOST_PARAMETERS],
-    number: impl Fn(Value<T, A>) -> N,
-) -> [N; MOST_PARAMETERS] {
-    parameters.map(|x| number(Value::new(x)))
+/// A score with the learnt numbers of a tile's head.
+struct Lanes<'a, S, T> {
+    score: &'a S,
+    parameters: [T; MOST_PARAMETERS],
+    tile: &'a Tile<'a, T>,
+}
+
+impl<S: Score, T: Real> Lanes<'_, S, T> {
+    /// Returns the learnt numbers in the arithmetic of an instruction set.
+    #[inline(always)]
+    fn learnt<A: Arithmetic, N>(&self, number: impl Fn(Value<T, A>) -> N) -> [N; MOST_PARAMETERS] {
+        self.parameters.map(|x| number(Value::new(x)))
+    }
+
+    /// Returns the score of a pair, given the positions of its query and its key.
+    #[inline(always)]
+    fn score<A: Arithmetic, N: Number>(
+        &self,
+        raw: N,
+        (query, key): (i64, T),
+        learnt: &[N; MOST_PARAMETERS],
+        number: impl Fn(Value<T, A>) -> N,
+    ) -> N {
+        let pair = Pair {
+            query: number(Value::new(T::of(query as f64))),
+            key: number(Value::new(key)),
+            head: self.tile.head,
+            width: self.tile.width,
+        };
+        let count = self.score.parameters();
+        self.score.score(raw, pair, &learnt[..count])
+    }
 }
 
 struct Scores<'a, S, T> {
-    score: &'a S,
-    parameters: &'a [T; MOST_PARAMETERS],
-    tile: &'a Tile<'a, T>,
+    lanes: Lanes<'a, S, T>,
     raw: &'a mut [T],
 }
 
 impl<S: Score, T: Real> Task for Scores<'_, S, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let (tile, n) = (self.tile, self.score.parameters());
-        let parameters = values::<T, A, _>(self.parameters, |x| x);
+        let (lanes, tile) = (&self.lanes, self.lanes.tile);
+        let learnt = lanes.learnt::<A, _>(|x| x);
         for (row, query) in self.raw.chunks_exact_mut(tile.keys.len()).zip(tile.query..) {
-            let query = Value::new(T::of(query as f64));
             for (x, &key) in row.iter_mut().zip(tile.keys) {
-                let pair = Pair {
-                    query,
-                    key: Value::new(key),
-                    head: tile.head,
-                    width: tile.width,
-                };
-                *x = self
-                    .score
-                    .score(Value::<T, A>::new(*x), pair, &parameters[..n])
-                    .get();
+                let raw = Value::<T, A>::new(*x);
+                *x = lanes.score(raw, (query, key), &learnt, |x| x).get();
             }
         }
     }
 }
 
 struct Slopes<'a, S, T> {
-    score: &'a S,
-    parameters: &'a [T; MOST_PARAMETERS],
-    tile: &'a Tile<'a, T>,
+    lanes: Lanes<'a, S, T>,
     raw: &'a mut [T],
     scores: &'a mut [T],
 }
@@ -251,25 +236,14 @@ struct Slopes<'a, S, T> {
 impl<S: Score, T: Real> Task for Slopes<'_, S, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let (tile, n) = (self.tile, self.score.parameters());
-        let parameters = values::<T, A, _>(self.parameters, Dual::constant);
-        let keys = tile.keys.len();
-        let rows = self
-            .raw
-            .chunks_exact_mut(keys)
-            .zip(self.scores.chunks_exact_mut(keys));
+        let (lanes, tile) = (&self.lanes, self.lanes.tile);
+        let learnt = lanes.learnt::<A, _>(Dual::constant);
+        let rows = self.raw.chunks_exact_mut(tile.keys.len());
+        let rows = rows.zip(self.scores.chunks_exact_mut(tile.keys.len()));
         for ((row, scores), query) in rows.zip(tile.query..) {
-            let query = Dual::constant(Value::new(T::of(query as f64)));
             for ((x, score), &key) in row.iter_mut().zip(scores).zip(tile.keys) {
-                let key = Dual::constant(Value::new(key));
-                let pair = Pair {
-                    query,
-                    key,
-                    head: tile.head,
-                    width: tile.width,
-                };
                 let raw = Dual::variable(Value::<T, A>::new(*x));
-                let dual = self.score.score(raw, pair, &parameters[..n]);
+                let dual = lanes.score(raw, (query, key), &learnt, Dual::constant);
                 (*score, *x) = (dual.value.get(), dual.slope.get());
             }
         }
@@ -277,10 +251,8 @@ impl<S: Score, T: Real> Task for Slopes<'_, S, T> {
 }
 
 struct ParameterSlopes<'a, S, T> {
-    score: &'a S,
-    parameters: &'a [T; MOST_PARAMETERS],
+    lanes: Lanes<'a, S, T>,
     n: usize,
-    tile: &'a Tile<'a, T>,
     raw: &'a [T],
     slopes: &'a mut [T],
 }
@@ -288,26 +260,16 @@ struct ParameterSlopes<'a, S, T> {
 impl<S: Score, T: Real> Task for ParameterSlopes<'_, S, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let (tile, n) = (self.tile, self.score.parameters());
-        let mut parameters = values::<T, A, _>(self.parameters, Dual::constant);
-        parameters[self.n] = Dual::variable(parameters[self.n].value);
-        let keys = tile.keys.len();
-        let rows = self
-            .raw
-            .chunks_exact(keys)
-            .zip(self.slopes.chunks_exact_mut(keys));
+        let (lanes, tile) = (&self.lanes, self.lanes.tile);
+        let mut learnt = lanes.learnt::<A, _>(Dual::constant);
+        learnt[self.n] = Dual::variable(learnt[self.n].value);
+        let rows = self.raw.chunks_exact(tile.keys.len());
+        let rows = rows.zip(self.slopes.chunks_exact_mut(tile.keys.len()));
         for ((row, slopes), query) in rows.zip(tile.query..) {
-            let query = Dual::constant(Value::new(T::of(query as f64)));
             for ((&x, slope), &key) in row.iter().zip(slopes).zip(tile.keys) {
-                let key = Dual::constant(Value::new(key));
-                let pair = Pair {
-                    query,
-                    key,
-                    head: tile.head,
-                    width: tile.width,
-                };
                 let raw = Dual::constant(Value::<T, A>::new(x));
-                *slope = self.score.score(raw, pair, &parameters[..n]).slope.get();
+                let dual = lanes.score(raw, (query, key), &learnt, Dual::constant);
+                *slope = dual.slope.get();
             }
         }
     }

@@ -1,35 +1,15 @@
 //! Settings: one kind of attention, put together from its parts.
 
-use crate::features::FeatureMap;
+use crate::feature_map::FeatureMap;
 use crate::kernel::{DotProduct, PairKernel};
 use crate::key_weight::KeyWeight;
 use crate::normaliser::{Normaliser, Softmax, Sum, Unnormalised};
 use crate::scan::Scan;
 use crate::score::{Score, Scored};
-use crate::{Bias, Error, Form, Kind, Mask};
+use crate::{Bias, Error, Form, Kind, Mask, Shape};
 use bochner_numerics::{DropoutMask, Real, argument};
 use ndarray::Array1;
 use std::sync::Arc;
-
-/// The sizes of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Examples, B.
-    pub batch: usize,
-    /// Heads of queries, M.
-    pub heads: usize,
-    /// Heads of keys and values, which divide M.
-    #[doc(alias = "num_kv_heads")]
-    pub kv_heads: usize,
-    /// Queries, Tq.
-    pub queries: usize,
-    /// Keys, Tk.
-    pub keys: usize,
-    /// Width of queries and keys, d.
-    pub width: usize,
-    /// Width of values, dv.
-    pub value_width: usize,
-}
 
 /// The source of the weights.
 #[derive(Clone, Debug)]
@@ -148,21 +128,34 @@ impl<T: Real> Settings<T> {
             argument::shape("sink", &[shape.heads], sink.shape())?;
             argument::finite("sink", sink.shape(), sink.iter())?;
         }
-        match &self.kernel {
+        let width = match &self.kernel {
             Kernel::Pairs(kernel) => {
                 self.check_normaliser(kernel.kind())?;
-                kernel.check(shape)
+                kernel.check(shape)?;
+                kernel.operand_width(shape.width)
             }
             Kernel::Features(map) => {
                 self.check_without_logits()?;
-                map.check(shape)
+                map.check(shape)?;
+                map.features()
             }
             Kernel::Scan(scan) => {
                 self.check_without_logits()?;
                 self.check_scan()?;
-                scan.check(shape)
+                scan.check(shape)?;
+                scan.state(shape.width, shape.value_width)
             }
-        }
+        };
+        let widest = width.max(shape.width).max(shape.value_width);
+        let sizes = [shape.batch, shape.heads, shape.queries.max(shape.keys)];
+        let count = sizes.into_iter().try_fold(widest, usize::checked_mul);
+        let most = isize::MAX as usize / size_of::<T>();
+        Ok(argument::in_range(
+            count.is_some_and(|count| count <= most),
+            "widest of the widths of queries, values, operands, features and states",
+            widest as f64,
+            "small enough for all examples, heads and positions in one array",
+        )?)
     }
 
     fn check_normaliser(&self, got: Kind) -> Result<(), Error> {

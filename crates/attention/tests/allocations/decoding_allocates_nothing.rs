@@ -104,7 +104,7 @@ fn allocating<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<
         let (k, v) = (k.slice(at), v.slice(at));
         let (done, allocated) = count(|| match step % 2 {
             0 => decoder.step_into(k, k, v, output.view_mut()),
-            _ => decoder.step_with_counts_into(k, k, v, &[1; BATCH], output.view_mut()),
+            _ => decoder.step_of([k, k, v], Some(&[1; BATCH]), None, output.view_mut()),
         });
         done.unwrap();
         allocated > 0

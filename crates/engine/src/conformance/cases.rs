@@ -15,15 +15,26 @@ pub(super) struct Case {
 }
 
 impl Case {
+    /// Causality, which every kernel accepts.
     pub(super) fn causal(length: usize) -> Self {
-        let (name, mask) = ("causality", Mask::causal());
         Self {
-            name,
-            mask,
+            name: "causality",
+            mask: Mask::causal(),
             batch: 2,
             queries: length,
             keys: length,
             is_must: true,
+        }
+    }
+
+    /// The case under another mask.
+    pub(super) fn under(self, name: &'static str, mask: Mask) -> Self {
+        let is_must = false;
+        Self {
+            name,
+            mask,
+            is_must,
+            ..self
         }
     }
 
@@ -52,15 +63,17 @@ pub(super) fn cases(heads: usize, is_scan: bool) -> Vec<Case> {
     let matrices = Array4::from_shape_fn((2, heads, queries, keys), keeps);
     let blocks = Array2::from_shape_fn((4, 4), |(i, j)| i != 2 && (i + j) % 2 == 0);
     let window = |mask: Mask, left, right| mask.with_window(left, right).expect("not empty");
+    let [padded, empty] = [vec![keys, keys - 3], vec![keys - 3, 0]];
+    let blocks = Mask::none()
+        .with_blocks(2, blocks.view())
+        .expect("not empty");
+    let rule = |i: i64, j: i64| i != 4 && (i - j).rem_euclid(3) != 1 && j != 0;
     let all = [
         ("no mask", Mask::none()),
-        (
-            "key lengths",
-            Mask::none().with_key_lengths(vec![keys - 3, 0]),
-        ),
+        ("key lengths", Mask::none().with_key_lengths(empty)),
         (
             "causality and key lengths",
-            Mask::causal().with_key_lengths(vec![keys, keys - 3]),
+            Mask::causal().with_key_lengths(padded),
         ),
         (
             "a window",
@@ -73,41 +86,25 @@ pub(super) fn cases(heads: usize, is_scan: bool) -> Vec<Case> {
             Mask::none().with_causal_blocks(3).expect("not empty"),
         ),
         ("matrices", Mask::none().with_matrices(matrices.view())),
-        (
-            "a function of positions",
-            Mask::none().with_pairs(|i, j| i != 4 && (i - j).rem_euclid(3) != 1 && j != 0),
-        ),
-        (
-            "blocks",
-            Mask::none()
-                .with_blocks(2, blocks.view())
-                .expect("not empty"),
-        ),
+        ("a function of positions", Mask::none().with_pairs(rule)),
+        ("blocks", blocks),
     ];
+    let square = || Case::causal(keys);
     let of = |(name, mask)| Case {
-        name,
-        mask,
         queries,
-        is_must: false,
-        ..Case::causal(keys)
+        ..square().under(name, mask)
     };
-    let mut cases: Vec<Case> = all
-        .map(of)
-        .into_iter()
-        .chain([Case::causal(keys)])
-        .collect();
+    let mut cases: Vec<Case> = all.into_iter().map(of).chain([square()]).collect();
     let packed = Mask::causal().with_packed(&[3, 0, 4]);
     cases.push(Case {
         batch: 1,
-        queries: keys,
-        ..of(("packed sequences", packed))
+        ..square().under("packed sequences", packed)
     });
     if !is_scan {
         cases.push(Case {
             name: "causality with more queries than keys",
             queries: 7,
-            keys: 5,
-            ..Case::causal(1)
+            ..Case::causal(5)
         });
     }
     cases

@@ -179,44 +179,29 @@ pub fn check<T: Real>(trial: &Trial<T>) -> Result<(), Failure> {
     for case in cases(trial.heads, trial.is_scan()) {
         check_case(trial, &case).map_err(|failure| failure.under(case.name))?;
     }
-    let long = Case::causal(300);
+    let long = || Case::causal(300);
     let lengths = vec![300, 170];
+    let unequal = Case {
+        queries: 170,
+        ..long().under("no mask", Mask::none())
+    };
+    let padded = Mask::none().with_key_lengths(lengths.clone());
+    let both = Mask::causal().with_key_lengths(lengths);
     for case in [
-        Case {
-            name: "no mask",
-            mask: Mask::none(),
-            queries: 170,
-            ..long.clone()
-        },
-        Case {
-            name: "key lengths",
-            mask: Mask::none().with_key_lengths(lengths.clone()),
-            ..long.clone()
-        },
-        Case {
-            name: "causality and key lengths",
-            mask: Mask::causal().with_key_lengths(lengths),
-            ..long.clone()
-        },
-        long,
+        unequal,
+        long().under("key lengths", padded),
+        long().under("causality and key lengths", both),
+        long(),
     ] {
         check_forms(trial, &case).map_err(|failure| failure.under(case.name))?;
     }
-    let long = Case::causal(140);
+    let long = || Case::causal(140);
     let window = Mask::causal().with_window(5, 0)?;
     let rule = Mask::causal().with_pairs(|i, j| (i - j) % 3 == 0 || j == 0);
     for case in [
-        Case {
-            name: "a causal window",
-            mask: window,
-            ..long.clone()
-        },
-        Case {
-            name: "a function of positions",
-            mask: rule,
-            ..long.clone()
-        },
-        long,
+        long().under("a causal window", window),
+        long().under("a function of positions", rule),
+        long(),
     ] {
         for form in [Form::Automatic, Form::LinearTime] {
             let settings = Settings {
@@ -258,16 +243,8 @@ pub fn agree(double: &Trial<f64>, single: &Trial<f32>) -> Result<(), Failure> {
 fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
     let (settings, arrays) = (trial.make(&case.mask), trial.arrays(case, trial.heads));
     if !accepts(&settings, &arrays)? {
-        return if case.is_must {
-            Err(Failure::new(
-                "causality is accepted",
-                "it",
-                "refused",
-                "accepted",
-            ))
-        } else {
-            Ok(())
-        };
+        let refused = || Failure::new("causality is accepted", "it", "refused", "accepted");
+        return if case.is_must { Err(refused()) } else { Ok(()) };
     }
     for form in [settings.form, Form::LinearTime] {
         let settings = Settings {
@@ -301,9 +278,8 @@ fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
         }
     }
     check_memory(&settings, &arrays)?;
-    if trial.heads > 1 {
-        check_shared_heads(trial, case, &settings)
-    } else {
-        Ok(())
+    match trial.heads {
+        1 => Ok(()),
+        _ => check_shared_heads(trial, case, &settings),
     }
 }

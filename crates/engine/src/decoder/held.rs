@@ -1,37 +1,11 @@
 //! The positions that a decoder holds in its caches: their number, their order and their removal.
 
-use super::Cache;
-use super::cache::{PairsCache, first_seen};
-use super::{Decoder, DecoderSize};
-use crate::Error;
-use crate::Form;
+use super::Decoder;
+use super::cache::Cache;
 use crate::call::HEADS_OF_K;
-use crate::features::FeaturesCache;
 use crate::settings::Kernel;
+use crate::{Error, Form};
 use bochner_numerics::{Real, argument};
-
-/// Memory of a reorder apart from the caches, kept for the next reorder.
-pub(super) struct Moves<T: Real> {
-    /// The number of sequences that still have to take over each cache of before the reorder.
-    uses: Vec<usize>,
-    /// The lengths before the reorder.
-    lengths: Vec<usize>,
-    /// The caches before the reorder, until sequences take them over.
-    before: Vec<Option<Cache<T>>>,
-    /// The caches that no sequence takes over.
-    unused: Vec<Cache<T>>,
-}
-
-impl<T: Real> Default for Moves<T> {
-    fn default() -> Self {
-        Self {
-            uses: Vec::new(),
-            lengths: Vec::new(),
-            before: Vec::new(),
-            unused: Vec::new(),
-        }
-    }
-}
 
 impl<T: Real> Decoder<T> {
     /// The number of positions of each sequence, `[B]`.
@@ -43,7 +17,7 @@ impl<T: Real> Decoder<T> {
     ///
     /// In the linear-time form it does not depend on the number of positions, once there is one.
     pub fn held(&self) -> usize {
-        self.caches.iter().map(|cache| cache.size()).sum()
+        self.caches.iter().map(Cache::size).sum()
     }
 
     /// Forgets all positions.
@@ -57,13 +31,11 @@ impl<T: Real> Decoder<T> {
     /// # Errors
     /// [`Error::Argument`] if there are positions of another number of heads.
     pub(super) fn expect_kv_heads(&mut self, kv_heads: usize) -> Result<(), Error> {
-        if self.lengths.iter().all(|&length| length == 0) {
-            if kv_heads != self.kv_heads {
-                self.clear_for(kv_heads);
-            }
+        if kv_heads == self.kv_heads {
             return Ok(());
         }
-        if kv_heads == self.kv_heads {
+        if self.lengths.iter().all(|&length| length == 0) {
+            self.clear_for(kv_heads);
             return Ok(());
         }
         let allowed = format!("{}, as for the positions so far", self.kv_heads);
@@ -72,34 +44,15 @@ impl<T: Real> Decoder<T> {
 
     /// Makes an empty cache of each head of keys, or of each head of queries that has operands of keys of its own.
     pub(super) fn clear_for(&mut self, kv_heads: usize) {
-        let DecoderSize { batch, heads, .. } = self.size;
-        let count = if self.shares_caches() {
-            kv_heads
-        } else {
-            heads
-        };
-        self.caches = (0..batch * count).map(|_| self.empty()).collect();
-        self.kv_heads = kv_heads;
-    }
-
-    /// Whether heads of queries that read the same keys share a cache.
-    fn shares_caches(&self) -> bool {
-        match &self.settings.kernel {
+        let shares = match &self.settings.kernel {
             Kernel::Pairs(kernel) => {
                 !kernel.has_own_operands() && self.settings.form != Form::LinearTime
             }
             _ => false,
-        }
-    }
-
-    fn empty(&self) -> Cache<T> {
-        let form = self.settings.form;
-        match &self.settings.kernel {
-            Kernel::Pairs(_) if form == Form::LinearTime => Cache::Pairs(PairsCache::Sums(None, 0)),
-            Kernel::Pairs(_) => Cache::Pairs(PairsCache::Positions(Default::default())),
-            Kernel::Features(_) => Cache::Features(FeaturesCache::new(form)),
-            Kernel::Scan(_) => Cache::Scan(Vec::new(), 0),
-        }
+        };
+        let heads = if shares { kv_heads } else { self.size.heads };
+        self.caches = vec![Cache::new(&self.settings); self.size.batch * heads];
+        self.kv_heads = kv_heads;
     }
 
     /// Forgets all positions but the first `length` of each sequence. A sequence that is no longer than that stays as
@@ -113,9 +66,9 @@ impl<T: Real> Decoder<T> {
             self.reset();
             return Ok(());
         }
-        let needed = first_seen(&self.settings.mask.without_lengths(), length);
+        let needed = self.settings.mask.without_lengths().first_seen(length);
         let mut caches = self.caches.iter();
-        if caches.any(|cache| cache.length() > length && cache.first() > needed) {
+        if caches.any(|cache| cache.length > length && cache.first() > needed) {
             return Err(Error::Unsupported {
                 what: "truncating to positions that are summed up (Form::LinearTime) or no longer held (a window)",
                 instead: "a clone made at that length, or Form::Pairwise without a window",
@@ -130,11 +83,31 @@ impl<T: Real> Decoder<T> {
         Ok(())
     }
 
+    /// Takes back the positions of a step that failed. Sums, which cannot be taken apart, are forgotten as a whole.
+    pub(super) fn take_back(&mut self) {
+        let heads = self.caches.len() / self.size.batch;
+        let lengths = self
+            .lengths
+            .iter()
+            .flat_map(|&length| std::iter::repeat_n(length, heads));
+        let mut caches = self.caches.iter_mut().zip(lengths);
+        if caches.any(|(cache, length)| cache.length > length && cache.first() > length) {
+            return self.reset();
+        }
+        let lengths = self
+            .lengths
+            .iter()
+            .flat_map(|&length| std::iter::repeat_n(length, heads));
+        self.caches
+            .iter_mut()
+            .zip(lengths)
+            .for_each(|(cache, length)| cache.truncate(length));
+    }
+
     /// Sequence `b` becomes what `indices[b]` was, spectral points of its own included: for beam
     /// search. There may be more or fewer sequences than before.
     ///
-    /// The last sequence to take over a state takes it as it is, the others copy it: where the states are sums, into
-    /// those that no sequence takes over. So nothing is allocated for them while there are no more sequences than before.
+    /// The last sequence to take over a state takes it as it is, the others copy it.
     ///
     /// # Errors
     /// [`Error::Argument`] if `indices` is empty, or holds one that is not below the number of sequences.
@@ -148,45 +121,29 @@ impl<T: Real> Decoder<T> {
             return Ok(());
         }
         let heads = self.caches.len() / batch;
-        let Moves {
-            uses,
-            lengths,
-            before,
-            unused,
-        } = &mut self.moves;
-        uses.clear();
-        uses.resize(batch, 0);
+        let mut uses = vec![0; batch];
         indices.iter().for_each(|&b| uses[b] += 1);
-        before.extend(self.caches.drain(..).map(Some));
+        let mut before: Vec<_> = self.caches.drain(..).map(Some).collect();
+        // Copies take the memory of sums that no sequence takes over.
         for (own, _) in before
             .chunks_mut(heads)
-            .zip(&*uses)
+            .zip(&uses)
             .filter(|(_, uses)| **uses == 0)
         {
-            unused.extend(own.iter_mut().filter_map(Option::take));
+            own.fill(None);
         }
         for &b in indices {
             uses[b] -= 1;
             for cache in &mut before[b * heads..(b + 1) * heads] {
-                if uses[b] == 0 {
-                    self.caches.extend(cache.take());
-                    continue;
-                }
-                let cache = cache.as_ref().expect("the last to use it takes it");
-                self.caches.push(match unused.pop() {
-                    Some(mut own) => {
-                        own.copy_from(cache);
-                        own
-                    }
-                    None => cache.clone(),
-                });
+                let own = if uses[b] == 0 {
+                    cache.take()
+                } else {
+                    cache.clone()
+                };
+                self.caches.extend(own);
             }
         }
-        before.clear();
-        unused.clear();
-        lengths.clone_from(&self.lengths);
-        self.lengths.clear();
-        self.lengths.extend(indices.iter().map(|&b| lengths[b]));
+        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
         let none = std::iter::repeat_n(0, indices.len());
         self.nothing.set_key_lengths(none);
         self.size.batch = indices.len();
@@ -210,63 +167,6 @@ impl<T: Real> Decoder<T> {
         let heads = self.caches.len() / self.size.batch;
         let caches = &mut self.caches[b * heads..(b + 1) * heads];
         caches.iter_mut().for_each(|cache| cache.keep(marks));
-        self.lengths[b] = caches[0].length();
-    }
-}
-
-impl<T: Real> Cache<T> {
-    /// The number of positions.
-    pub(super) fn length(&self) -> usize {
-        match self {
-            Self::Pairs(cache) => cache.length(),
-            Self::Features(cache) => cache.length(),
-            Self::Scan(_, length) => *length,
-        }
-    }
-
-    /// The first position that is held by itself: those before it are dropped, or have gone into sums.
-    fn first(&self) -> usize {
-        match self {
-            Self::Pairs(cache) => cache.first(),
-            Self::Features(cache) => cache.first(),
-            Self::Scan(_, length) => *length,
-        }
-    }
-
-    /// The number of numbers.
-    fn size(&self) -> usize {
-        match self {
-            Self::Pairs(cache) => cache.size(),
-            Self::Features(cache) => cache.size(),
-            Self::Scan(state, _) => state.len(),
-        }
-    }
-
-    /// Drops all positions but the first ones, if there are more; the others must be held by themselves.
-    fn truncate(&mut self, length: usize) {
-        match self {
-            Self::Pairs(cache) => cache.truncate(length),
-            Self::Features(cache) => cache.truncate(length),
-            Self::Scan(..) => {}
-        }
-    }
-
-    /// Becomes a copy of another cache of the same kernel; sums are written over those that are there.
-    fn copy_from(&mut self, other: &Self) {
-        match (self, other) {
-            (Self::Pairs(own), Self::Pairs(other)) => own.copy_from(other),
-            (Self::Features(own), Self::Features(other)) => own.copy_from(other),
-            (own, other) => own.clone_from(other),
-        }
-    }
-
-    fn can_branch(&self) -> bool {
-        matches!(self, Self::Pairs(cache) if cache.can_branch())
-    }
-
-    fn keep(&mut self, marks: &[bool]) {
-        if let Self::Pairs(cache) = self {
-            cache.keep(marks);
-        }
+        self.lengths[b] = caches[0].length;
     }
 }

@@ -2,21 +2,17 @@
 
 mod cache;
 mod held;
-mod step;
-
-pub(crate) use cache::{first_seen, last_rows, seen_by_rule};
+mod positions;
 
 use crate::call::{Call, shared_heads};
-use crate::features::FeaturesCache;
 use crate::mask::check_lengths;
 use crate::paths::Paths;
 use crate::{Error, Mask, Settings, Shape, Workspace};
 use bochner_numerics::row_major::write_row_major;
 use bochner_numerics::{Buffers, Real, argument, parallel};
-use cache::PairsCache;
-use held::Moves;
+use cache::Cache;
 use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
-use step::{FirstFault, decode, split};
+use std::sync::{Mutex, PoisonError};
 
 /// The sizes of a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +78,7 @@ pub struct DecoderSize {
 /// ```
 #[doc(alias = "kv_cache")]
 #[doc(alias = "past_key_values")]
+#[derive(Clone)]
 pub struct Decoder<T: Real> {
     /// The mask holds causality, and how many of a step's positions belong to each sequence.
     settings: Settings<T>,
@@ -94,31 +91,6 @@ pub struct Decoder<T: Real> {
     /// No key of any sequence: the mask of a call that adds nothing.
     nothing: Mask,
     workspace: Workspace<T>,
-    moves: Moves<T>,
-}
-
-/// The positions so far of one head.
-#[derive(Clone, Debug)]
-pub(super) enum Cache<T: Real> {
-    Pairs(PairsCache<T>),
-    Features(FeaturesCache<T>),
-    /// The state of a scan, once there is a position, and the number of positions.
-    Scan(Vec<T>, usize),
-}
-
-impl<T: Real> Clone for Decoder<T> {
-    fn clone(&self) -> Self {
-        Self {
-            settings: self.settings.clone(),
-            size: self.size,
-            caches: self.caches.clone(),
-            kv_heads: self.kv_heads,
-            lengths: self.lengths.clone(),
-            nothing: self.nothing.clone(),
-            workspace: self.workspace.clone(),
-            moves: Moves::default(),
-        }
-    }
 }
 
 impl<T: Real> std::fmt::Debug for Decoder<T> {
@@ -210,7 +182,6 @@ impl<T: Real> Decoder<T> {
             lengths: vec![0; batch],
             nothing: Mask::none().with_key_lengths(vec![0; batch]),
             workspace: Workspace::new(),
-            moves: Moves::default(),
         };
         decoder.clear_for(heads);
         Ok(decoder)
@@ -223,8 +194,8 @@ impl<T: Real> Decoder<T> {
     /// that divide M, as in [`attend`](crate::attend()), and the same number in every call.
     ///
     /// # Errors
-    /// The errors of [`attend`](crate::attend()). Nothing is added if an argument or a number is out of range. After the
-    /// error of a kernel, such as [`Error::Score`], the decoder has to be [reset](Self::reset).
+    /// The errors of [`attend`](crate::attend()). An error adds nothing. One of a kernel, such as [`Error::Features`],
+    /// [resets](Self::reset) the decoder in the linear-time form, whose sums cannot be taken apart.
     pub fn step(
         &mut self,
         q: ArrayView4<T>,
@@ -269,27 +240,13 @@ impl<T: Real> Decoder<T> {
         counts: &[usize],
     ) -> Result<Array4<T>, Error> {
         let mut output = Array4::zeros(self.output_shape(k.len_of(Axis(2))));
-        self.step_with_counts_into(q, k, v, counts, output.view_mut())?;
+        self.step_of([q, k, v], Some(counts), None, output.view_mut())?;
         Ok(output)
     }
 
-    /// [`Decoder::step_with_counts`] into an array that is there already.
-    ///
-    /// # Errors
-    /// The errors of [`Decoder::step_with_counts`].
-    pub fn step_with_counts_into(
-        &mut self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
-        counts: &[usize],
-        output: ArrayViewMut4<T>,
-    ) -> Result<(), Error> {
-        self.step_of([q, k, v], Some(counts), None, output)
-    }
-
-    /// [`Decoder::step_with_counts_into`] where the next positions of an example are the ends of paths, if there are
-    /// any: each sees its own path instead of all positions before it. The mask has no window then, and there is no bias.
+    /// [`Decoder::step_with_counts`] into an array that is there already. Without counts all positions belong to their
+    /// examples. With paths the next positions of an example are the ends of paths: a position sees its path instead
+    /// of all positions before it. Paths go without a window and without a bias.
     ///
     /// # Errors
     /// The errors of [`Decoder::step_with_counts`].
@@ -376,20 +333,7 @@ impl<T: Real> Decoder<T> {
         self.push_of(k, v, None)
     }
 
-    /// [`Decoder::push`] where only the first `counts[b]` of the positions belong to example `b`.
-    ///
-    /// # Errors
-    /// The errors of [`Decoder::step_with_counts`].
-    pub fn push_with_counts(
-        &mut self,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
-        counts: &[usize],
-    ) -> Result<(), Error> {
-        self.push_of(k, v, Some(counts))
-    }
-
-    /// [`Decoder::push_with_counts`], or of all positions without counts.
+    /// [`Decoder::push`] where only the first `counts[b]` of the positions belong to example `b`, if there are counts.
     ///
     /// # Errors
     /// The errors of [`Decoder::step_with_counts`].
@@ -445,19 +389,19 @@ impl<T: Real> Decoder<T> {
         let settings = &self.settings;
         let mut call = Call::for_decoder([q, k, v], settings, &self.workspace)?;
         call.paths = paths;
-        let caches = self.caches.as_mut_slice();
-        let count = caches.len();
+        let count = self.caches.len();
         // The heads of queries that share a cache are neighbours.
         let readers = batch * self.size.heads / count;
         let heads = |n: usize| n * readers..(n + 1) * readers;
         // Nothing is added unless all positions are in range.
         for h in 0..call.all_heads() {
-            call.at(h).sequence_of(output.is_some())?;
+            call.at(h).sequence(output.is_some())?;
         }
         let fault = FirstFault::default();
         let decode = |n: usize, cache: &mut Cache<T>, output: Option<&mut [T]>| {
-            fault.note(n, decode(&call, heads(n), cache, output));
+            fault.note(n, cache.decode(&call, heads(n), output));
         };
+        let caches = self.caches.as_mut_slice();
         match output {
             None => parallel::for_each_chunk(caches, 1, |n, cache| decode(n, &mut cache[0], None)),
             Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
@@ -465,16 +409,28 @@ impl<T: Real> Decoder<T> {
                 parallel::for_each_piece(
                     (caches, output),
                     count,
-                    |rest, n, next| split(rest, next - n, size),
+                    |(caches, output), n, next| {
+                        let (caches, more_caches) = caches.split_at_mut(next - n);
+                        let (output, more_output) = output.split_at_mut((next - n) * size);
+                        ((caches, output), (more_caches, more_output))
+                    },
                     |n, (cache, output)| decode(n, &mut cache[0], Some(output)),
                 );
             }),
         }
+        if let Err(error) = fault.result() {
+            drop(call);
+            self.take_back();
+            return Err(error);
+        }
+        self.caches
+            .iter_mut()
+            .for_each(|cache| cache.drop_unseen(&call));
         let firsts = self.caches.iter().step_by(count / batch);
         for (length, cache) in self.lengths.iter_mut().zip(firsts) {
-            *length = cache.length();
+            *length = cache.length;
         }
-        fault.result()
+        Ok(())
     }
 
     fn check(
@@ -487,5 +443,26 @@ impl<T: Real> Decoder<T> {
         let DecoderSize { batch, heads, .. } = self.size;
         let expected = [batch, heads, positions, width];
         Ok(argument::shape(what, &expected, shape)?)
+    }
+}
+
+/// The error of the first of some tasks, whatever their order.
+#[derive(Default)]
+struct FirstFault(Mutex<Option<(usize, Error)>>);
+
+impl FirstFault {
+    /// Notes the result of task `n`.
+    fn note(&self, n: usize, result: Result<(), Error>) {
+        if let Err(error) = result {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.as_ref().is_none_or(|(other, _)| n < *other) {
+                *first = Some((n, error));
+            }
+        }
+    }
+
+    fn result(self) -> Result<(), Error> {
+        let first = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }

@@ -1,22 +1,13 @@
 //! Features of some rows.
 
-use super::{FeatureForm, FeatureMap, rows_of};
-use crate::Side;
-use crate::call::HeadAt;
+use super::Head;
 use crate::lanes::max_of;
+use crate::{FeatureForm, Side};
 use bochner_numerics::instructions::{self, Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, Operations, Real};
 use std::f64::consts::LOG2_E;
-
-/// The features of one head.
-#[derive(Clone, Copy)]
-pub(super) struct Features<'a, T: Real> {
-    pub(super) map: &'a dyn FeatureMap<T>,
-    /// The example and the head.
-    at: (usize, usize),
-    pub(super) numbers: &'a Buffers<T>,
-}
+use std::ops::Range;
 
 /// The features of some rows.
 #[derive(Clone, Debug)]
@@ -63,9 +54,7 @@ impl<T: Real> Multiples<T> {
             }
         }
     }
-}
 
-impl<T: Real> Multiples<T> {
     /// Appends those of other rows.
     pub(super) fn append(&mut self, others: &Self) {
         self.exponentials.extend_from_slice(&others.exponentials);
@@ -83,36 +72,26 @@ impl<T: Real> Multiples<T> {
     }
 }
 
-impl<'a, T: Real> Features<'a, T> {
-    pub(super) fn new(map: &'a dyn FeatureMap<T>, at: &HeadAt<'a, T>) -> Self {
-        Self {
-            map,
-            at: (at.example(), at.head()),
-            numbers: at.numbers(),
-        }
+impl<T: Real> Head<'_, T> {
+    /// The features of some queries.
+    pub(super) fn of_queries(&self, queries: Range<usize>) -> Block<T> {
+        self.of_side(Side::Queries, self.inputs.q.row_range(queries))
     }
 
-    /// The number of features.
-    pub(super) fn count(&self) -> usize {
-        self.map.features()
-    }
-
-    pub(super) fn of_queries(&self, x: Mat<T>) -> Block<T> {
-        self.of_side(Side::Queries, x)
-    }
-
-    pub(super) fn of_keys(&self, x: Mat<T>) -> Block<T> {
-        self.of_side(Side::Keys, x)
+    /// The features of some keys.
+    pub(super) fn of_keys(&self, keys: Range<usize>) -> Block<T> {
+        self.of_side(Side::Keys, self.inputs.k.row_range(keys))
     }
 
     fn of_side(&self, side: Side, x: Mat<T>) -> Block<T> {
-        let (rows, count, form) = (x.shape().0, self.count(), self.map.form());
-        let room = |is_there| self.numbers.any(if is_there { rows * count } else { 0 });
+        let (rows, count, form) = (x.shape().0, self.map.features(), self.map.form());
+        let numbers = self.numbers();
+        let room = |is_there| numbers.any(if is_there { rows * count } else { 0 });
         let mut values = room(form != FeatureForm::Exponentials);
         let mut logs = room(form != FeatureForm::Values);
         self.map
-            .map(rows_of(self.at, side, x), &mut values, &mut logs);
-        let mut copy = self.numbers.empty(x.data().len());
+            .map(self.at.rows_of(side, x), &mut values, &mut logs);
+        let mut copy = numbers.empty(x.data().len());
         copy.extend_from_slice(x.data());
         Block {
             rows,
@@ -126,7 +105,7 @@ impl<'a, T: Real> Features<'a, T> {
 
     /// Adds the gradients along a block's rows to `out`, and those along the parameters, given those along its features
     /// over their exponentials.
-    pub(super) fn pull(
+    pub(super) fn pull_block(
         &self,
         block: &Block<T>,
         gradient: &[T],
@@ -134,13 +113,9 @@ impl<'a, T: Real> Features<'a, T> {
         parameters: &mut [T],
     ) {
         let x = Mat::new(&block.x, block.rows, block.x.len() / block.rows.max(1));
-        self.map.pull(
-            rows_of(self.at, block.side, x),
-            &block.values,
-            gradient,
-            out,
-            parameters,
-        );
+        let rows = self.at.rows_of(block.side, x);
+        self.map
+            .pull(rows, &block.values, gradient, out, parameters);
     }
 }
 

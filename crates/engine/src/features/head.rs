@@ -1,21 +1,20 @@
 //! One head in linear time.
 
-use super::block::{Block, Features, Shift};
-use super::pairs::{Factors, Given, Pairs, Row};
+use super::Head;
+use super::block::{Block, Shift};
+use super::pairs::{Factors, inverse, normalise};
 use super::sums::Sums;
-use crate::call::Inputs;
-use crate::linear::{Course, PrefixSums, ResultRows, RunningSums, Span};
-use crate::mask::HeadMask;
-use crate::pairwise::GradientRows;
+use crate::lanes::dot;
+use crate::linear::{Course, PrefixSums, RunningSums, Span};
+use crate::normaliser::Row;
+use crate::pairwise::{Cotangent, GradientRows, OutputRows};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, matmul_in};
 use std::ops::Range;
 
-/// One head.
-pub(super) struct Head<'a, T: Real> {
-    pub(super) features: Features<'a, T>,
-    pub(super) inputs: Inputs<'a, T>,
-    pub(super) rows: HeadMask<'a>,
+/// One head with the order of its sums.
+pub(super) struct LinearTime<'a, T: Real> {
+    pub(super) head: Head<'a, T>,
     pub(super) course: Course,
 }
 
@@ -27,62 +26,27 @@ pub(super) struct Task<T> {
     pub(super) parameters: Buffer<T>,
 }
 
-/// Output rows, zeros so far, and their states.
-pub(super) struct Out<'o, T> {
-    pub(super) output: &'o mut [T],
-    pub(super) rows: &'o mut [Row<T>],
-}
-
-impl<T: Real> ResultRows for Out<'_, T> {
-    fn split_at(self, rows: usize) -> (Self, Self) {
-        let width = self.output.len() / self.rows.len().max(1);
-        let (output, more_output) = self.output.split_at_mut(rows * width);
-        let (rows, more_rows) = self.rows.split_at_mut(rows);
-        (
-            Self { output, rows },
-            Self {
-                output: more_output,
-                rows: more_rows,
-            },
-        )
-    }
-
-    fn clear(self) {
-        self.rows.fill(Row::blind());
-    }
-}
-
-impl<'a, T: Real> Head<'a, T> {
+impl<T: Real> LinearTime<'_, T> {
     fn width(&self) -> usize {
-        self.inputs.v.shape().1
-    }
-
-    fn pairs(&self, span: &Span) -> Pairs<'a, T> {
-        let first = (span.queries.start, span.keys.start);
-        Pairs {
-            features: self.features,
-            rows: self.rows,
-            dropout: None,
-            first,
-        }
+        self.head.inputs.v.shape().1
     }
 
     /// $[dO_i | -dO_i \cdot O_i] / Z_i$ of some queries.
-    fn cotangents(&self, queries: &Range<usize>, given: &Given<T>) -> (Buffer<T>, Buffer<T>) {
-        let numbers = self.features.numbers;
+    fn cotangents(&self, queries: &Range<usize>, given: &Cotangent<T>) -> (Buffer<T>, Buffer<T>) {
+        let numbers = self.head.numbers();
         let mut wide = numbers.empty(queries.len() * self.width());
         let mut last = numbers.empty(queries.len());
         for i in queries.clone() {
-            let inverse = given.rows[i].inverse();
-            wide.extend(given.cotangent.row(i).iter().map(|&g| g * inverse));
-            last.push(-given.deltas[i] * inverse);
+            let (inverse, cotangent) = (inverse(&given.rows[i]), given.cotangent.row(i));
+            wide.extend(cotangent.iter().map(|&g| g * inverse));
+            last.push(-dot(given.output.row(i), cotangent) * inverse);
         }
         (wide, last)
     }
 
     /// The cotangents of multiples of features, $S y_i$, given rows $y = [r | s]$.
     fn read_back(&self, sums: &Sums<T>, wide: Mat<T>, last: Option<&[T]>) -> Buffer<T> {
-        let (numbers, rows, features) = (self.features.numbers, wide.shape().0, sums.last.len());
+        let (numbers, rows, features) = (self.head.numbers(), wide.shape().0, sums.last.len());
         let mut cotangent = numbers.any(rows * features);
         sums.multiply_last(last, &mut cotangent);
         let target = MatMut::new(&mut cotangent, rows, features);
@@ -91,10 +55,8 @@ impl<'a, T: Real> Head<'a, T> {
     }
 }
 
-impl<T: Real> PrefixSums<T> for Head<'_, T> {
+impl<T: Real> PrefixSums<T> for LinearTime<'_, T> {
     type Sums = Sums<T>;
-    type Out<'o> = Out<'o, T>;
-    type Given<'g> = Given<'g, T>;
     type Task = Task<T>;
 
     fn course(&self) -> &Course {
@@ -104,68 +66,50 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
     fn task(&self) -> Task<T> {
         Task {
             keys: None,
-            parameters: (self.features.numbers).filled(self.features.map.parameters(), T::zero()),
+            parameters: self
+                .head
+                .numbers()
+                .filled(self.head.map.parameters(), T::zero()),
         }
     }
 
     fn zeros(&self) -> Sums<T> {
-        Sums::zeros(self.features.count(), self.width(), self.features.numbers)
+        let head = &self.head;
+        Sums::zeros(head.map.features(), self.width(), head.numbers())
     }
 
     fn add(&self, task: &mut Task<T>, span: &Span, sums: &mut Sums<T>) {
         let met = task.keys.take();
-        let block = met.unwrap_or_else(|| {
-            self.features
-                .of_keys(self.inputs.k.row_range(span.keys.clone()))
-        });
-        sums.add_keys(
-            &block,
-            self.inputs.v.row_range(span.keys.clone()),
-            &self.features,
-        );
+        let block = met.unwrap_or_else(|| self.head.of_keys(span.keys.clone()));
+        let values = self.head.inputs.v.row_range(span.keys.clone());
+        sums.add_keys(&block, values, self.head.numbers());
     }
 
-    fn read(&self, task: &mut Task<T>, span: &Span, sums: &Sums<T>, out: Out<'_, T>) {
-        let Out { output, rows } = out;
-        rows.fill(Row::blind());
+    fn read(&self, task: &mut Task<T>, span: &Span, sums: &Sums<T>, out: OutputRows<'_, T>) {
+        let (output, rows) = (out.output.zeros(), out.rows);
+        rows.fill(Row::new(0.0));
         if rows.is_empty() {
             return;
         }
-        let numbers = self.features.numbers;
-        let q = self
-            .features
-            .of_queries(self.inputs.q.row_range(span.queries.clone()));
+        let (head, numbers) = (&self.head, self.head.numbers());
+        let q = head.of_queries(span.queries.clone());
         if !sums.is_empty() {
             let levels = q.tops(Shift::Plus(&sums.references), numbers);
             let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
             record(Operations::multiply_adds(q.len()));
             sums.normalise(multiples.numbers(), &levels, rows);
-            let multiples = Mat::new(multiples.numbers(), rows.len(), self.features.count());
-            let target = MatMut::new(output, rows.len(), self.width());
-            matmul_in(
-                numbers,
-                T::one(),
-                multiples,
-                sums.matrix(),
-                T::zero(),
-                target,
-            );
+            let multiples = Mat::new(multiples.numbers(), rows.len(), q.features);
+            let (one, target) = (T::one(), MatMut::new(output, rows.len(), self.width()));
+            matmul_in(numbers, one, multiples, sums.matrix(), T::zero(), target);
         }
         if !span.keys.is_empty() {
-            let k = self
-                .features
-                .of_keys(self.inputs.k.row_range(span.keys.clone()));
-            let (q, k) = (
-                Factors::new(q, &self.features),
-                Factors::new(k, &self.features),
-            );
-            let values = self.inputs.v.row_range(span.keys.clone());
-            self.pairs(span).meet((&q, &k), values, rows, output);
+            let k = Factors::new(head.of_keys(span.keys.clone()), numbers);
+            let q = Factors::new(q, numbers);
+            let values = head.inputs.v.row_range(span.keys.clone());
+            head.meet(first_of(span), (&q, &k), values, rows, output);
             task.keys = Some(k.block);
         }
-        for (out, row) in output.chunks_exact_mut(self.width()).zip(rows) {
-            row.normalise(out);
-        }
+        normalise(output, rows);
     }
 
     fn pull_queries(
@@ -173,18 +117,18 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
         task: &mut Task<T>,
         span: &Span,
         (sums, own): (&Sums<T>, &mut Sums<T>),
-        given: &Given<'_, T>,
+        given: &Cotangent<'_, T>,
         gradients: &mut GradientRows<T>,
     ) {
         let rows = &given.rows[span.queries.clone()];
         if rows.is_empty() {
             return;
         }
-        let (numbers, features) = (self.features.numbers, &self.features);
-        let mut q = features.of_queries(self.inputs.q.row_range(span.queries.clone()));
+        let (head, numbers) = (&self.head, self.head.numbers());
+        let mut q = head.of_queries(span.queries.clone());
         let mut of_q = numbers.filled(q.len(), T::zero());
         if !sums.is_empty() {
-            let levels: Vec<T> = rows.iter().map(|row| row.reference).collect();
+            let levels: Vec<T> = rows.iter().map(|row| row.largest).collect();
             let (wide, last) = self.cotangents(&span.queries, given);
             let wide = Mat::new(&wide, rows.len(), self.width());
             let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
@@ -199,35 +143,34 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
             }
         }
         if !span.keys.is_empty() {
-            let k = features.of_keys(self.inputs.k.row_range(span.keys.clone()));
-            let mut of_k = numbers.filled(k.len(), T::zero());
-            let (factors, k) = (Factors::new(q, features), Factors::new(k, features));
-            let values = self.inputs.v.row_range(span.keys.clone());
-            let dv = gradients.value_rows(&span.keys);
-            let of_span = given.rows(&span.queries);
-            self.pairs(span)
-                .pull((&factors, &k), values, of_span, (&mut of_q, &mut of_k), dv);
+            let k = Factors::new(head.of_keys(span.keys.clone()), numbers);
+            let mut of_k = numbers.filled(k.block.len(), T::zero());
+            let factors = Factors::new(q, numbers);
+            let values = head.inputs.v.row_range(span.keys.clone());
+            let (dv, of_both) = (
+                gradients.value_rows(&span.keys),
+                (&mut of_q[..], &mut of_k[..]),
+            );
+            head.pull_pairs(first_of(span), (&factors, &k), values, given, of_both, dv);
             let dk = gradients.right_rows(&span.keys);
-            features.pull(&k.block, &of_k, dk, &mut task.parameters);
+            head.pull_block(&k.block, &of_k, dk, &mut task.parameters);
             q = factors.block;
             task.keys = Some(k.block);
         }
         let dq = gradients.left_rows(&span.queries);
-        features.pull(&q, &of_q, dq, &mut task.parameters);
+        head.pull_block(&q, &of_q, dq, &mut task.parameters);
     }
 
     fn add_queries(
         &self,
         _: &mut Task<T>,
         queries: &Range<usize>,
-        given: &Given<'_, T>,
+        given: &Cotangent<'_, T>,
         sums: &mut Sums<T>,
     ) {
-        let (numbers, rows) = (self.features.numbers, &given.rows[queries.clone()]);
-        let q = self
-            .features
-            .of_queries(self.inputs.q.row_range(queries.clone()));
-        let levels: Vec<T> = rows.iter().map(|row| row.reference).collect();
+        let (numbers, rows) = (self.head.numbers(), &given.rows[queries.clone()]);
+        let q = self.head.of_queries(queries.clone());
+        let levels: Vec<T> = rows.iter().map(|row| row.largest).collect();
         let multiples = q.relative(Shift::Plus(&sums.references), &levels, numbers);
         let (wide, last) = self.cotangents(queries, given);
         let wide = Mat::new(&wide, rows.len(), self.width());
@@ -241,13 +184,13 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
         sums: &Sums<T>,
         gradients: &mut GradientRows<T>,
     ) {
-        let (numbers, features) = (self.features.numbers, &self.features);
-        let k = features.of_keys(self.inputs.k.row_range(keys.clone()));
+        let (head, numbers) = (&self.head, self.head.numbers());
+        let k = head.of_keys(keys.clone());
         let mut of_k = numbers.filled(k.len(), T::zero());
         let multiples = k.relative(Shift::Minus(&sums.references), &[], numbers);
-        let cotangent = self.read_back(sums, self.inputs.v.row_range(keys.clone()), None);
+        let cotangent = self.read_back(sums, head.inputs.v.row_range(keys.clone()), None);
         multiples.pull(&cotangent, &mut of_k);
-        let multiples = Mat::new(multiples.numbers(), keys.len(), features.count());
+        let multiples = Mat::new(multiples.numbers(), keys.len(), k.features);
         let target = MatMut::new(gradients.value_rows(keys), keys.len(), self.width());
         matmul_in(
             numbers,
@@ -257,6 +200,11 @@ impl<T: Real> PrefixSums<T> for Head<'_, T> {
             T::one(),
             target,
         );
-        features.pull(&k, &of_k, gradients.right_rows(keys), &mut task.parameters);
+        head.pull_block(&k, &of_k, gradients.right_rows(keys), &mut task.parameters);
     }
+}
+
+/// The first query and the first key of a span.
+fn first_of(span: &Span) -> (usize, usize) {
+    (span.queries.start, span.keys.start)
 }

@@ -10,329 +10,208 @@ mod head;
 mod pairs;
 mod sums;
 
-pub(crate) use decode::{FeaturesCache, decode};
+pub(crate) use decode::{FeaturePositions, decode, decode_sums};
+pub(crate) use sums::Sums;
 
-use crate::attend::{Gradients, Wanted};
-use crate::call::{Call, HeadAt, Inputs, blocks, copy_or};
-use crate::kernel::HeadRows;
-use crate::lanes::dot;
+use crate::call::{Call, HeadAt, Inputs, PairDropout, blocks, copy_or};
+use crate::feature_map::FeatureMap;
+use crate::gradients::{Along, Gradients, Wanted, over_heads};
 use crate::linear::{self, BLOCK, Course};
-use crate::pairwise::{Along, over_heads};
+use crate::mask::HeadMask;
+use crate::normaliser::Row;
+use crate::pairwise::{Cotangent, HeadGradients, OutputRows};
 use crate::{Blocks, Error, Form, Shape};
-use block::Features;
 use bochner_numerics::elementary::max_norm;
-use bochner_numerics::memory::Unwritten;
-use bochner_numerics::{Mat, Real, parallel};
-use head::{Head, Out};
+use bochner_numerics::memory::{Unwritten, overwritten_by};
+use bochner_numerics::{Buffers, Mat, Real, parallel};
+use head::LinearTime;
 use ndarray::{Array4, ArrayView4};
-use pairs::{Factors, Given, Pairs, Row};
-use std::fmt::Debug;
-use sums::Sums;
+use pairs::{Factors, normalise};
+use std::ops::Range;
 
-/// The form of features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FeatureForm {
-    /// Numbers that are not negative, such as elu + 1.
-    Values,
-    /// Exponentials of logarithms that may be large; each feature has a reference of its own.
-    Exponentials,
-    /// Exponentials times numbers of either sign.
-    SignedExponentials,
-}
+/// The numbers that a backward pass of all heads needs besides the output.
+pub(crate) type FeaturesState<T> = Vec<HeadState<T>>;
 
-/// Features $\phi(q)$, $\phi(k)$ whose inner products are the weights of pairs: attention in linear time, causal or not,
-/// with a cache of constant size.
-///
-/// ```
-/// use bochner_engine::{FeatureForm, FeatureMap, HeadRows};
-///
-/// /// $\operatorname{elu}(x) + 1$ (Katharopoulos et al. 2020).
-/// #[derive(Debug)]
-/// struct Elu {
-///     width: usize,
-/// }
-///
-/// impl FeatureMap<f64> for Elu {
-///     fn features(&self) -> usize {
-///         self.width
-///     }
-///
-///     fn map(&self, rows: HeadRows<f64>, values: &mut [f64], _logs: &mut [f64]) {
-///         let numbers = values.iter_mut().zip(rows.x.data());
-///         numbers.for_each(|(f, &x)| *f = if x > 0.0 { x + 1.0 } else { x.exp() });
-///     }
-///
-///     fn pull(&self, _: HeadRows<f64>, values: &[f64], gradient: &[f64], out: &mut [f64], _: &mut [f64]) {
-///         let all = out.iter_mut().zip(values).zip(gradient);
-///         all.for_each(|((d, &f), &g)| *d += g * f.min(1.0));
-///     }
-/// }
-/// ```
-pub trait FeatureMap<T: Real>: Debug + Send + Sync + 'static {
-    /// The number of features.
-    fn features(&self) -> usize;
-
-    /// The form of the features. Defaults to [`FeatureForm::Values`].
-    fn form(&self) -> FeatureForm {
-        FeatureForm::Values
-    }
-
-    /// Checks the settings against the sizes of a call.
-    ///
-    /// # Errors
-    /// Whatever does not fit.
-    fn check(&self, _shape: &Shape) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// The numbers of each head's parameters.
-    fn parameters(&self) -> usize {
-        0
-    }
-
-    /// Writes the features $f_r e^{l_r}$ of some rows: the factors f as `values` and the logarithms l as `logs`, both
-    /// `[n, features]`. There are no values to write for [`FeatureForm::Exponentials`], and no logarithms for
-    /// [`FeatureForm::Values`].
-    fn map(&self, rows: HeadRows<T>, values: &mut [T], logs: &mut [T]);
-
-    /// Adds to `out`, `[n, d]`, the gradients along some rows, and to `parameters` that along the parameters of the head,
-    /// given the gradient g along $f_r e^{l_r}$ over $e^{l_r}$: $\sum_r g_r (f_r' + f_r l_r')$.
-    fn pull(
-        &self,
-        rows: HeadRows<T>,
-        values: &[T],
-        gradient: &[T],
-        out: &mut [T],
-        parameters: &mut [T],
-    );
-}
-
-/// The numbers that a backward pass needs besides the output.
+/// The numbers that a backward pass of one head needs.
 #[derive(Clone, Debug)]
-pub(crate) struct FeaturesState<T: Real> {
-    heads: Vec<HeadState<T>>,
-}
-
-#[derive(Clone, Debug)]
-struct HeadState<T: Real> {
+pub(crate) struct HeadState<T> {
     rows: Vec<Row<T>>,
     /// The sums that the parts start from, in linear time.
     starts: Option<Vec<Sums<T>>>,
 }
 
-/// The gradients of one head: of queries, keys, values and parameters.
-struct HeadGradients<T> {
-    q: Vec<T>,
-    k: Vec<T>,
-    v: Vec<T>,
-    parameters: Vec<T>,
-}
-
-/// One head with its map.
+/// One head.
 #[derive(Clone, Copy)]
-struct Mapped<'a, T: Real> {
+struct Head<'a, T: Real> {
+    map: &'a dyn FeatureMap<T>,
     at: HeadAt<'a, T>,
     inputs: Inputs<'a, T>,
-    features: Features<'a, T>,
+    rows: HeadMask<'a>,
+    dropout: Option<PairDropout>,
 }
 
-impl<'a, T: Real> Mapped<'a, T> {
+impl<'a, T: Real> Head<'a, T> {
     fn new(map: &'a dyn FeatureMap<T>, at: HeadAt<'a, T>, inputs: Inputs<'a, T>) -> Self {
+        let (rows, dropout) = (at.rows(), at.dropout());
         Self {
+            map,
             at,
             inputs,
-            features: Features::new(map, &at),
-        }
-    }
-
-    /// The head in linear time.
-    fn in_linear_time(&self) -> Head<'a, T> {
-        // A sum must not depend on how many examples there are.
-        let (rows, heads) = (self.at.rows(), self.at.call.shape.heads);
-        Head {
-            features: self.features,
-            inputs: self.inputs,
             rows,
-            course: Course::new(&rows, self.at.kept(), heads, &self.at.workspace().pool()),
+            dropout,
         }
     }
 
-    fn pairs(&self) -> Pairs<'a, T> {
-        Pairs {
-            features: self.features,
-            rows: self.at.rows(),
-            dropout: self.at.dropout(),
-            first: (0, 0),
-        }
+    fn numbers(&self) -> &'a Buffers<T> {
+        self.at.numbers()
+    }
+
+    fn in_linear_time(self) -> LinearTime<'a, T> {
+        // A sum must not depend on how many examples there are.
+        let (heads, keys) = (self.at.call.shape.heads, self.inputs.k.shape().0);
+        let course = Course::new(&self.rows, keys, heads, &self.at.workspace().pool());
+        LinearTime { head: self, course }
     }
 
     /// All keys as factors of pairs, a block each.
     fn keys(&self) -> Vec<Factors<T>> {
-        let of_block = |rows| {
-            Factors::new(
-                self.features.of_keys(self.inputs.k.row_range(rows)),
-                &self.features,
-            )
-        };
         let all = blocks(0..self.inputs.k.shape().0, block_sizes(self.at.call).keys);
-        all.map(of_block).collect()
+        all.map(|keys| Factors::new(self.of_keys(keys), self.numbers()))
+            .collect()
     }
 
-    fn queries(&self, rows: std::ops::Range<usize>) -> Factors<T> {
-        Factors::new(
-            self.features.of_queries(self.inputs.q.row_range(rows)),
-            &self.features,
-        )
+    fn queries(&self, queries: Range<usize>) -> Factors<T> {
+        Factors::new(self.of_queries(queries), self.numbers())
     }
 
-    /// Attends; output rows hold zeros.
-    fn attend(&self, output: &mut [T]) -> HeadState<T> {
-        let mut rows = vec![Row::blind(); self.at.call.shape.queries];
-        let starts = match self.at.form() {
-            Form::LinearTime => {
-                let head = self.in_linear_time();
-                let starts = linear::starts(&head);
-                linear::read_all(
-                    &head,
-                    &starts,
-                    Out {
-                        output,
-                        rows: &mut rows,
-                    },
-                );
-                Some(starts)
+    fn attend(self, output: &mut [T]) -> HeadState<T> {
+        let mut rows = vec![Row::new(0.0); self.at.call.shape.queries];
+        let in_linear_time = self.at.form() == Form::LinearTime;
+        let starts = overwritten_by(output, |output| {
+            let out = OutputRows {
+                output,
+                rows: &mut rows,
+            };
+            if !in_linear_time {
+                self.attend_pairs(out);
+                return None;
             }
-            _ => {
-                self.attend_pairs(output, &mut rows);
-                None
-            }
-        };
+            let head = self.in_linear_time();
+            let starts = linear::starts(&head);
+            linear::read_all(&head, &starts, out);
+            Some(starts)
+        });
         HeadState { rows, starts }
     }
 
-    fn attend_pairs(&self, output: &mut [T], rows: &mut [Row<T>]) {
-        let (pairs, keys, width) = (self.pairs(), self.keys(), self.at.call.shape.value_width);
-        let size = block_sizes(self.at.call);
+    fn attend_pairs(&self, out: OutputRows<T>) {
+        let (keys, size) = (self.keys(), block_sizes(self.at.call).queries);
+        let count = self.at.call.shape.queries;
         parallel::for_each_piece(
-            (output, &mut *rows),
-            self.at.call.shape.queries.div_ceil(size.queries),
-            |(output, rows), i, next| {
-                let middle = ((next - i) * size.queries).min(rows.len());
-                let (output, more_output) = output.split_at_mut(middle * width);
-                let (rows, more_rows) = rows.split_at_mut(middle);
-                ((output, rows), (more_output, more_rows))
-            },
-            |i, (output, rows)| {
-                let start = i * size.queries;
-                let q = self.queries(start..start + rows.len());
-                for (n, k) in keys.iter().enumerate() {
-                    let first = (start, n * size.keys);
-                    let values = self.inputs.v.row_range(first.1..first.1 + k.block.rows);
-                    Pairs { first, ..pairs }.meet((&q, k), values, rows, output);
-                }
-                output
-                    .chunks_exact_mut(width)
-                    .zip(rows)
-                    .for_each(|(output, row)| row.normalise(output));
+            out,
+            count.div_ceil(size),
+            |out, i, next| out.split_at((next - i) * size),
+            |i, out| {
+                let queries = i * size..i * size + out.rows.len();
+                let output = out.output.zeros();
+                self.meet_all(queries, keys.iter(), self.inputs.v, out.rows, output);
             },
         );
     }
 
-    fn pull_sums(&self, starts: &[Sums<T>], given: &Given<T>) -> HeadGradients<T> {
-        let Shape {
-            queries,
-            width,
-            value_width,
-            ..
-        } = self.at.call.shape;
-        let sizes = [queries, self.at.kept()];
-        let numbers = self.at.numbers();
-        let mut own =
-            crate::pairwise::HeadGradients::without_terms(numbers, sizes, (width, value_width));
-        let head = self.in_linear_time();
-        let tasks = linear::backward(&head, starts, given, &mut own);
-        let mut parameters = vec![T::zero(); self.features.map.parameters()];
-        tasks
-            .iter()
-            .for_each(|task| crate::lanes::add(&mut parameters, &task.parameters));
-        HeadGradients {
-            q: own.left.to_vec(),
-            k: own.right.to_vec(),
-            v: own.values.to_vec(),
-            parameters,
+    /// Attends from a block of queries to blocks of keys with their values.
+    fn meet_all<'k>(
+        &self,
+        queries: Range<usize>,
+        keys: impl Iterator<Item = &'k Factors<T>>,
+        values: Mat<T>,
+        rows: &mut [Row<T>],
+        output: &mut [T],
+    ) where
+        T: 'k,
+    {
+        let (q, mut next) = (self.queries(queries.clone()), 0);
+        for k in keys {
+            let own = next..next + k.block.rows;
+            let first = (queries.start, own.start);
+            next = own.end;
+            self.meet(first, (&q, k), values.row_range(own), rows, output);
         }
+        normalise(output, rows);
     }
 
-    fn pull_pairs(&self, given: &Given<T>) -> HeadGradients<T> {
+    /// Writes the gradients of queries, keys and values, given the sums that the parts start from; returns that of the
+    /// parameters.
+    fn pull_sums(&self, starts: &[Sums<T>], given: &Cotangent<T>, out: [&mut [T]; 3]) -> Vec<T> {
+        let shape = self.at.call.shape;
+        let (sizes, widths) = (
+            [shape.queries, self.at.kept()],
+            (shape.width, shape.value_width),
+        );
+        let mut all = HeadGradients::without_terms(self.numbers(), sizes, widths);
+        let mut parameters = vec![T::zero(); self.map.parameters()];
+        for task in linear::backward(&self.in_linear_time(), starts, given, &mut all) {
+            crate::lanes::add(&mut parameters, &task.parameters);
+        }
+        for (out, own) in out.into_iter().zip([&all.left, &all.right, &all.values]) {
+            out[..own.len()].copy_from_slice(own);
+        }
+        parameters
+    }
+
+    /// [`pull_sums`](Self::pull_sums), pair by pair.
+    fn pull_all_pairs(&self, given: &Cotangent<T>, [dq, dk, dv]: [&mut [T]; 3]) -> Vec<T> {
         let (keys, chunks) = (self.keys(), self.at.chunks());
-        let parts = parallel::map(chunks.len(), |i| {
-            self.pull_chunk(&keys, chunks[i].clone(), given)
-        });
-        let mut parts = parts.into_iter();
-        let (mut all, mut of_keys) = parts.next().expect("there are queries");
-        for (part, more) in parts {
-            all.q.extend_from_slice(&part.q);
-            crate::lanes::add(&mut all.v, &part.v);
-            crate::lanes::add(&mut all.parameters, &part.parameters);
-            of_keys
-                .iter_mut()
-                .zip(&more)
-                .for_each(|(sum, x)| crate::lanes::add(sum, x));
+        let part = |i: usize| self.pull_chunk(&keys, chunks[i].clone(), given);
+        let parts = parallel::map(chunks.len(), part).into_iter();
+        let mut all = parts
+            .reduce(HeadGradients::join)
+            .expect("there are queries");
+        dq.copy_from_slice(&all.left);
+        dv[..all.values.len()].copy_from_slice(&all.values);
+        let (mut of_keys, mut dk) = (&all.right[..], dk);
+        for k in &keys {
+            let (gradient, others) = of_keys.split_at(k.block.len());
+            let (own, more) = dk.split_at_mut(k.block.rows * self.at.call.shape.width);
+            self.pull_block(&k.block, gradient, own, &mut all.parameters);
+            (of_keys, dk) = (others, more);
         }
-        let size = block_sizes(self.at.call)
-            .keys
-            .saturating_mul(self.at.call.shape.width);
-        for ((k, gradient), out) in keys.iter().zip(&of_keys).zip(all.k.chunks_mut(size)) {
-            self.features
-                .pull(&k.block, gradient, out, &mut all.parameters);
-        }
-        all
+        all.parameters
     }
 
-    /// The gradients of a chunk of queries, those of the keys' features among them.
+    /// The gradients of a chunk of queries, of the features of the keys, and of values.
     fn pull_chunk(
         &self,
         keys: &[Factors<T>],
-        chunk: std::ops::Range<usize>,
-        given: &Given<T>,
-    ) -> (HeadGradients<T>, Vec<Vec<T>>) {
-        let Shape {
-            width, value_width, ..
-        } = self.at.call.shape;
-        let size = block_sizes(self.at.call);
-        let zeros = |n: usize| vec![T::zero(); n];
-        let mut all = HeadGradients {
-            q: zeros(chunk.len() * width),
-            k: zeros(self.inputs.k.data().len()),
-            v: zeros(self.inputs.v.data().len()),
-            parameters: zeros(self.features.map.parameters()),
-        };
-        let mut of_keys: Vec<_> = keys.iter().map(|k| zeros(k.block.len())).collect();
-        for rows in blocks(chunk.clone(), size.queries) {
+        chunk: Range<usize>,
+        given: &Cotangent<T>,
+    ) -> HeadGradients<T> {
+        let (shape, size) = (self.at.call.shape, block_sizes(self.at.call));
+        let (sizes, widths) = (
+            [0, self.at.kept()],
+            (self.map.features(), shape.value_width),
+        );
+        let mut all = HeadGradients::without_terms(self.numbers(), sizes, widths);
+        all.left = self.numbers().filled(chunk.len() * shape.width, T::zero());
+        all.parameters.resize(self.map.parameters(), T::zero());
+        let of_queries = all
+            .left
+            .chunks_mut(size.queries.saturating_mul(shape.width));
+        for (rows, out) in blocks(chunk, size.queries).zip(of_queries) {
             let own = self.queries(rows.clone());
-            let mut of_rows = zeros(own.block.len());
-            for (n, (k, of_key)) in keys.iter().zip(&mut of_keys).enumerate() {
-                let seen = n * size.keys..n * size.keys + k.block.rows;
-                let pairs = Pairs {
-                    first: (rows.start, seen.start),
-                    ..self.pairs()
-                };
-                let dv = &mut all.v[seen.start * value_width..seen.end * value_width];
-                let values = self.inputs.v.row_range(seen);
-                pairs.pull(
-                    (&own, k),
-                    values,
-                    given.rows(&rows),
-                    (&mut of_rows, of_key),
-                    dv,
-                );
+            let mut of_rows = vec![T::zero(); own.block.len()];
+            let (mut of_keys, mut dv, mut next) = (&mut all.right[..], &mut all.values[..], 0);
+            for k in keys {
+                let (gradient, others) = of_keys.split_at_mut(k.block.len());
+                let (of_values, more) = dv.split_at_mut(k.block.rows * shape.value_width);
+                let (first, values) = (next, self.inputs.v.row_range(next..next + k.block.rows));
+                let (pair, along) = ((&own, k), (&mut of_rows[..], gradient));
+                self.pull_pairs((rows.start, first), pair, values, given, along, of_values);
+                (of_keys, dv, next) = (others, more, next + k.block.rows);
             }
-            let out =
-                &mut all.q[(rows.start - chunk.start) * width..(rows.end - chunk.start) * width];
-            self.features
-                .pull(&own.block, &of_rows, out, &mut all.parameters);
+            self.pull_block(&own.block, &of_rows, out, &mut all.parameters);
         }
-        (all, of_keys)
+        all
     }
 }
 
@@ -356,12 +235,10 @@ pub(crate) fn attend<T: Real>(
     let heads = parallel::map_chunks(output.zeros(), size, |h, output| {
         let at = call.at(h);
         let admitted = at.admit()?;
-        let state = Mapped::new(map, at, admitted.inputs(&at)).attend(output);
+        let state = Head::new(map, at, admitted.inputs(&at)).attend(output);
         check_finite(&at, output).map(|()| state)
     });
-    Ok(FeaturesState {
-        heads: heads.into_iter().collect::<Result<_, _>>()?,
-    })
+    heads.into_iter().collect()
 }
 
 /// Checks what a head's features give.
@@ -390,10 +267,10 @@ pub(crate) fn weights<T: Real>(
     let results = parallel::map_chunks(&mut weights, queries * keys, |h, weights| {
         let (at, kept) = (call.at(h), call.at(h).kept());
         let admitted = at.admit()?;
-        let mapped = Mapped::new(map, at, admitted.inputs(&at));
+        let head = Head::new(map, at, admitted.inputs(&at));
         if kept > 0 {
-            let k = Factors::new(mapped.features.of_keys(mapped.inputs.k), &mapped.features);
-            let own = mapped.pairs().normalised(&mapped.queries(0..queries), &k);
+            let k = Factors::new(head.of_keys(0..kept), head.numbers());
+            let own = head.normalised(&head.queries(0..queries), &k);
             let rows = weights.chunks_exact_mut(keys).zip(own.chunks_exact(kept));
             rows.for_each(|(row, own)| row[..kept].copy_from_slice(own));
         }
@@ -406,48 +283,32 @@ pub(crate) fn weights<T: Real>(
 pub(crate) fn pull_back<T: Real>(
     map: &dyn FeatureMap<T>,
     call: &Call<T>,
-    state: &FeaturesState<T>,
+    state: &[HeadState<T>],
     given: [ArrayView4<T>; 2],
     wanted: Wanted,
 ) -> Result<Gradients<T>, Error> {
+    let parameters = [1, map.parameters()];
     over_heads(
         call,
         given,
-        [1, map.parameters()],
+        parameters,
         wanted,
-        |at, [output, cotangent], [q, k, v]| {
+        |at, [output, cotangent], out| {
             let (admitted, of_cotangent) = (at.admit()?, at.admit_cotangent(cotangent)?);
-            let cotangent = copy_or(&of_cotangent, cotangent);
-            let mapped = Mapped::new(map, at, admitted.inputs(&at));
-            let rows = 0..output.shape().0;
-            let deltas: Vec<T> = rows.map(|i| dot(output.row(i), cotangent.row(i))).collect();
-            let own = &state.heads[at.h];
-            let given = Given {
+            let (head, own) = (Head::new(map, at, admitted.inputs(&at)), &state[at.h]);
+            let given = Cotangent {
                 rows: &own.rows,
-                cotangent,
-                deltas: &deltas,
+                output,
+                cotangent: copy_or(&of_cotangent, cotangent),
             };
-            let gradients = match &own.starts {
-                None => mapped.pull_pairs(&given),
-                Some(starts) => mapped.pull_sums(starts, &given),
+            let parameters = match &own.starts {
+                None => head.pull_all_pairs(&given, out),
+                Some(starts) => head.pull_sums(starts, &given, out),
             };
-            for (out, own) in [(q, &gradients.q), (k, &gradients.k), (v, &gradients.v)] {
-                out[..own.len()].copy_from_slice(own);
-            }
             Ok(Along {
-                parameters: gradients.parameters,
+                parameters,
                 ..Along::default()
             })
         },
     )
-}
-
-/// Some rows of one head, as a map is given them.
-fn rows_of<'a, T>(at: (usize, usize), side: crate::Side, x: Mat<'a, T>) -> HeadRows<'a, T> {
-    HeadRows {
-        example: at.0,
-        head: at.1,
-        side,
-        x,
-    }
 }

@@ -1,9 +1,9 @@
 //! Sums over positions, each feature's relative to a reference of its own.
 
-use super::block::{Block, Features, Shift};
-use super::pairs::Row;
+use super::block::{Block, Shift};
 use crate::lanes::{add, dot};
 use crate::linear::RunningSums;
+use crate::normaliser::Row;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
@@ -35,14 +35,8 @@ impl<T: Real> Sums<T> {
         }
     }
 
-    /// Becomes a copy of other sums over as many features, in the memory that is there.
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        self.references.clone_from_slice(&other.references);
-        self.wide.clone_from_slice(&other.wide);
-        self.last.clone_from_slice(&other.last);
-    }
-
-    pub(super) fn size(&self) -> usize {
+    /// The number of numbers.
+    pub(crate) fn size(&self) -> usize {
         self.references.len() + self.wide.len() + self.last.len()
     }
 
@@ -53,15 +47,15 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds keys with their values; the references rise to the largest of their features.
-    pub(super) fn add_keys(&mut self, keys: &Block<T>, values: Mat<T>, features: &Features<T>) {
+    pub(super) fn add_keys(&mut self, keys: &Block<T>, values: Mat<T>, numbers: &Buffers<T>) {
         if keys.rows == 0 {
             return;
         }
         let mut references = self.references.clone();
         keys.raise(&mut references);
         self.raise(references);
-        let multiples = keys.relative(Shift::Minus(&self.references), &[], features.numbers);
-        self.add(multiples.numbers(), values, None, features.numbers);
+        let multiples = keys.relative(Shift::Minus(&self.references), &[], numbers);
+        self.add(multiples.numbers(), values, None, numbers);
     }
 
     /// Adds multiples of the features of some rows, times their $y$; without a last column, it holds ones.
@@ -147,7 +141,7 @@ impl<T: Real> Task for AddRows<'_, T> {
     }
 }
 
-/// Writes references and normalisers of rows.
+/// Writes the levels and the normalisers of rows.
 struct Normalise<'a, T> {
     multiples: &'a [T],
     /// The sums of the column of ones.
@@ -161,11 +155,8 @@ impl<T: Real> Task for Normalise<'_, T> {
     fn run<A: Arithmetic>(self, _: A) {
         let multiples = self.multiples.chunks_exact(self.sums.len());
         let each = self.rows.iter_mut().zip(multiples).zip(self.levels);
-        for ((row, multiples), &reference) in each {
-            *row = Row {
-                reference,
-                normaliser: dot(multiples, self.sums),
-            };
+        for ((row, multiples), &level) in each {
+            (row.largest, row.sum) = (level, dot(multiples, self.sums));
         }
     }
 }

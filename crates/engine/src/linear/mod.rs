@@ -3,7 +3,8 @@
 mod course;
 mod prefix;
 
+pub(crate) mod scan;
 pub(crate) mod squares;
 
 pub(crate) use course::{BLOCK, Course, Span};
-pub(crate) use prefix::{PrefixSums, ResultRows, RunningSums, backward, follow, read_all, starts};
+pub(crate) use prefix::{PrefixSums, RunningSums, backward, follow, read_all, starts};

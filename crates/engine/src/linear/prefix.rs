@@ -10,7 +10,7 @@
 //! is in the batch.
 
 use super::course::{Course, Part, Span};
-use crate::pairwise::{GradientRows, HeadGradients};
+use crate::pairwise::{Cotangent, GradientRows, HeadGradients, OutputRows};
 use bochner_numerics::{Real, parallel};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,21 +35,9 @@ pub(crate) trait RunningSums: Clone + Send + Sync {
     fn join(&mut self, other: &Self);
 }
 
-/// Rows of results, in order.
-pub(crate) trait ResultRows: Send + Sized {
-    /// The first rows, and the others.
-    fn split_at(self, rows: usize) -> (Self, Self);
-
-    /// Writes what rows are that see no key.
-    fn clear(self);
-}
-
 /// One head whose weights are inner products of finitely many features.
 pub(crate) trait PrefixSums<T: Real>: Sync {
     type Sums: RunningSums;
-    type Out<'o>: ResultRows;
-    /// The inputs of the backward pass for the whole head.
-    type Given<'g>: Sync;
     /// State that a task carries from one span of the sequence to the next.
     type Task: Send;
 
@@ -69,7 +57,7 @@ pub(crate) trait PrefixSums<T: Real>: Sync {
     fn add(&self, task: &mut Self::Task, span: &Span, sums: &mut Self::Sums);
 
     /// Writes the results of a span's queries, given the sums over the keys before it.
-    fn read(&self, task: &mut Self::Task, span: &Span, sums: &Self::Sums, out: Self::Out<'_>);
+    fn read(&self, task: &mut Self::Task, span: &Span, sums: &Self::Sums, out: OutputRows<'_, T>);
 
     /// Adds the gradients of a span's queries, and of its keys as far as these queries see them, given the sums over
     /// the keys before it; adds the queries to the second sums, unless these are empty.
@@ -78,7 +66,7 @@ pub(crate) trait PrefixSums<T: Real>: Sync {
         task: &mut Self::Task,
         span: &Span,
         sums: (&Self::Sums, &mut Self::Sums),
-        given: &Self::Given<'_>,
+        given: &Cotangent<'_, T>,
         gradients: &mut GradientRows<T>,
     );
 
@@ -87,7 +75,7 @@ pub(crate) trait PrefixSums<T: Real>: Sync {
         &self,
         task: &mut Self::Task,
         queries: &Range<usize>,
-        given: &Self::Given<'_>,
+        given: &Cotangent<'_, T>,
         sums: &mut Self::Sums,
     );
 
@@ -132,7 +120,11 @@ pub(crate) fn starts<T: Real, H: PrefixSums<T>>(head: &H) -> Vec<H::Sums> {
 }
 
 /// The results of all queries, given what the parts start from.
-pub(crate) fn read_all<T: Real, H: PrefixSums<T>>(head: &H, starts: &[H::Sums], out: H::Out<'_>) {
+pub(crate) fn read_all<T: Real, H: PrefixSums<T>>(
+    head: &H,
+    starts: &[H::Sums],
+    out: OutputRows<'_, T>,
+) {
     let course = head.course();
     let first = |p| match course.query_parts().nth(p) {
         Some(part) => part[0].queries.start,
@@ -162,7 +154,7 @@ pub(crate) fn read_all<T: Real, H: PrefixSums<T>>(head: &H, starts: &[H::Sums], 
 pub(crate) fn follow<T: Real, H: PrefixSums<T>>(
     head: &H,
     sums: &mut H::Sums,
-    mut out: Option<H::Out<'_>>,
+    mut out: Option<OutputRows<'_, T>>,
 ) {
     let mut task = head.task();
     for span in head.course().query_parts().flatten() {
@@ -181,7 +173,7 @@ pub(crate) fn follow<T: Real, H: PrefixSums<T>>(
 pub(crate) fn backward<T: Real, H: PrefixSums<T>>(
     head: &H,
     starts: &[H::Sums],
-    given: &H::Given<'_>,
+    given: &Cotangent<'_, T>,
     gradients: &mut HeadGradients<T>,
 ) -> Vec<H::Task> {
     let course = head.course();
@@ -248,7 +240,7 @@ fn pull_queries<T: Real, H: PrefixSums<T>>(
     head: &H,
     part: &Part,
     start: &H::Sums,
-    given: &H::Given<'_>,
+    given: &Cotangent<'_, T>,
     gradients: &mut GradientRows<T>,
 ) -> Left<T, H> {
     let (mut task, mut sums, mut own) = (head.task(), Cow::Borrowed(start), head.zeros());
@@ -271,7 +263,7 @@ fn pull_keys<T: Real, H: PrefixSums<T>>(
     head: &H,
     (part, references): (&Part, &[<H::Sums as RunningSums>::Reference]),
     end: &H::Sums,
-    given: &H::Given<'_>,
+    given: &Cotangent<'_, T>,
     gradients: &mut GradientRows<T>,
 ) -> H::Task {
     let (mut task, mut sums) = (head.task(), Cow::Borrowed(end));

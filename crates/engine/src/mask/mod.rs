@@ -323,6 +323,3 @@ impl Mask {
         self.pairs.as_ref()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -66,6 +66,12 @@ impl Mask {
         start.min(end)..end
     }
 
+    /// The first of `length` positions that the next one sees, under a mask without lengths; no later one sees those
+    /// before it.
+    pub(crate) fn first_seen(&self, length: usize) -> usize {
+        self.row_range(0, 0, 1, length + 1).start
+    }
+
     /// Returns the begin and the end of the packed sequence of a query; the whole sequence if none are packed.
     fn sequence_around(&self, i: usize, keys: usize) -> (usize, usize) {
         let Some(ends) = &self.ends else {

@@ -1,7 +1,6 @@
 //! The backward pass of one chunk of queries.
 
 use super::Head;
-use super::room::{Room, Scratch};
 use super::terms::Terms;
 use crate::call::blocks;
 use crate::lanes::{add, dot};
@@ -100,7 +99,7 @@ impl<T: Real> HeadGradients<T> {
     }
 
     /// Appends the next chunk's rows and adds its sums.
-    pub(crate) fn join(&mut self, next: Self) {
+    pub(crate) fn join(mut self, next: Self) -> Self {
         self.left.extend_from_slice(&next.left);
         add(&mut self.right, &next.right);
         add(&mut self.values, &next.values);
@@ -109,6 +108,7 @@ impl<T: Real> HeadGradients<T> {
         add(&mut self.bias[1], &next.bias[1]);
         add(&mut self.parameters, &next.parameters);
         self.sink += next.sink;
+        self
     }
 }
 
@@ -201,12 +201,11 @@ impl<T: Real> Head<'_, T> {
     ) -> HeadGradients<T> {
         let mut gradients = HeadGradients::zeros(self, chunk.clone(), wants_bias);
         let mut rows = gradients.rows();
-        let mut scratch = Scratch::default();
         for keys in self.key_blocks(&chunk) {
             for queries in blocks(chunk.clone(), self.blocks.queries) {
                 let keys = self.seen_of(&queries, &keys);
                 if !keys.is_empty() {
-                    self.backward_block((queries, keys), given, &mut rows, &mut scratch);
+                    self.backward_block((queries, keys), given, &mut rows);
                 }
             }
         }
@@ -233,25 +232,19 @@ impl<T: Real> Head<'_, T> {
         (queries, keys): (Range<usize>, Range<usize>),
         given: &Cotangent<T>,
         gradients: &mut GradientRows<T>,
-        scratch: &mut Scratch<T>,
     ) {
         let (rows, cols) = (queries.len(), keys.len());
         let numbers = &self.workspace.numbers;
-        let (x, weights) = scratch.pairs(rows * cols);
+        let (mut x, mut weights) = (numbers.any(rows * cols), numbers.any(rows * cols));
+        let (x, weights) = (&mut x[..], &mut weights[..]);
         let cotangent = given.cotangent.row_range(queries.clone());
         let values = match &self.packed.values {
             Some(panels) => Right::from(panels.columns(keys.clone())),
             None => self.values.row_range(keys.clone()).t().into(),
         };
         let (one, zero) = (T::one(), T::zero());
-        matmul_in(
-            numbers,
-            one,
-            cotangent,
-            values,
-            zero,
-            MatMut::new(weights, rows, cols),
-        );
+        let target = MatMut::new(weights, rows, cols);
+        matmul_in(numbers, one, cotangent, values, zero, target);
         self.products(queries.clone(), &keys, x);
         let near = self.pull_stripes((&queries, &keys), given, (x, weights), gradients);
 
@@ -301,14 +294,8 @@ impl<T: Real> Head<'_, T> {
             let (x, weights) = (&mut x[pairs.clone()], &mut weights[pairs]);
             self.complete(own.clone(), keys, x, Some(&mut near));
             let rows = &rows[stripe];
-            self.pull_stripe(
-                (own, keys),
-                given,
-                rows,
-                (x, weights),
-                (&mut terms, &mut room),
-                gradients,
-            );
+            let memory = (&mut terms, &mut room);
+            self.pull_stripe((own, keys), given, rows, (x, weights), memory, gradients);
         }
         near
     }
@@ -418,10 +405,29 @@ impl<T: Real> Head<'_, T> {
             add(of_keys, terms);
             if let Some(bias) = self.bias.filter(|_| wants_bias) {
                 let row = &mut gradients.bias.0[(i - q) * of_row..][..of_row];
-                bias.row(i)
-                    .pull_back(keys.clone(), terms, row, gradients.bias.1);
+                bias.pull_back(i, keys.clone(), terms, row, gradients.bias.1);
             }
         }
+    }
+}
+
+/// Room for the pairs of a stripe.
+#[derive(Default)]
+struct Room<T> {
+    scores: Vec<T>,
+    terms: Vec<T>,
+    /// The slopes along each parameter.
+    parameters: Vec<T>,
+    deltas: Vec<T>,
+    dropout: Vec<T>,
+}
+
+impl<T: Real> Room<T> {
+    fn make(&mut self, pairs: usize, parameters: usize, scores: bool, terms: bool) {
+        self.parameters.resize(parameters * pairs, T::zero());
+        self.scores
+            .resize(if scores { pairs } else { 0 }, T::zero());
+        self.terms.resize(if terms { pairs } else { 0 }, T::zero());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The search for the pair whose score is not finite.
 
-use super::{Head, Operands, Packed};
+use super::Head;
+use super::attend::with_head;
 use crate::Error;
 use crate::call::Call;
 use crate::kernel::PairKernel;
@@ -11,13 +12,7 @@ pub(crate) fn fault<T: Real>(kernel: &dyn PairKernel<T>, call: &Call<T>) -> Resu
     let Some((h, query)) = call.fault() else {
         return Ok(());
     };
-    let at = call.at(h);
-    let admitted = at.admit()?;
-    let inputs = admitted.inputs(&at);
-    let operands = Operands::new(kernel, &at, &inputs);
-    let [_, right] = operands.matrices(&inputs);
-    let packed = Packed::new(kernel, right, at.workspace());
-    Err(operands.head(kernel, &at, &inputs, &packed).fault(query))
+    with_head(kernel, call.at(h), |head| Err(head.fault(query)))?
 }
 
 impl<T: Real> Head<'_, T> {

@@ -4,7 +4,6 @@ use super::distance::Points;
 use super::terms::Terms;
 use super::{Head, STRIPE};
 use crate::call::blocks;
-use crate::linear::ResultRows;
 use crate::normaliser::{Block, Row};
 use crate::{Kind, Raw};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
@@ -20,8 +19,9 @@ pub(crate) struct OutputRows<'a, T> {
     pub(crate) rows: &'a mut [Row<T>],
 }
 
-impl<T: Real> ResultRows for OutputRows<'_, T> {
-    fn split_at(self, rows: usize) -> (Self, Self) {
+impl<T: Real> OutputRows<'_, T> {
+    /// The first rows, and the others.
+    pub(crate) fn split_at(self, rows: usize) -> (Self, Self) {
         let width = self.output.len() / self.rows.len().max(1);
         let (output, more_output) = self.output.split_at(rows * width);
         let (rows, more_rows) = self.rows.split_at_mut(rows);
@@ -34,7 +34,8 @@ impl<T: Real> ResultRows for OutputRows<'_, T> {
         )
     }
 
-    fn clear(self) {
+    /// Writes rows that see no key.
+    pub(crate) fn clear(self) {
         self.output.zeros();
         self.rows.fill(Row::new(0.0));
     }
@@ -220,7 +221,7 @@ impl<T: Real> Head<'_, T> {
                     });
                 }
                 if let Some(bias) = self.bias {
-                    bias.row(i).add_to(keys.clone(), per_unit, scores);
+                    bias.add_to(i, keys.clone(), per_unit, scores);
                 }
             }
             if row.is_level {

@@ -14,16 +14,12 @@ mod backward;
 mod distance;
 mod fault;
 mod forward;
-mod pull;
-mod room;
 mod terms;
 
-pub(crate) use attend::{PairsState, attend, attend_head, attend_once, weights};
+pub(crate) use attend::{attend, pull_back, weights};
 pub(crate) use backward::{Cotangent, GradientRows, HeadGradients};
 pub(crate) use fault::fault;
 pub(crate) use forward::OutputRows;
-pub(crate) use pull::{Along, over_heads, pull_back};
-pub(crate) use room::Scratch;
 
 use crate::bias::HeadBias;
 use crate::call::{HeadAt, Inputs, PairDropout, blocks};
@@ -48,15 +44,9 @@ pub(crate) struct Operands<T> {
 
 impl<T: Real> Operands<T> {
     pub(crate) fn new(kernel: &dyn PairKernel<T>, at: &HeadAt<T>, inputs: &Inputs<T>) -> Self {
-        let operands_of = |side, x: Mat<T>| {
-            let size = x.shape().0 * kernel.operand_width(x.shape().1);
-            let mut operands = at.numbers().empty(size);
-            kernel.operands(at.rows_of(side, x), &mut operands);
-            operands
-        };
         Self {
-            left: operands_of(Side::Queries, inputs.q),
-            right: operands_of(Side::Keys, inputs.k),
+            left: operands_of(kernel, at, Side::Queries, inputs.q),
+            right: operands_of(kernel, at, Side::Keys, inputs.k),
             key_weights: key_weights(at, inputs),
         }
     }
@@ -69,6 +59,17 @@ impl<T: Real> Operands<T> {
     /// The operands as matrices.
     pub(crate) fn matrices<'b>(&'b self, inputs: &Inputs<'b, T>) -> [Mat<'b, T>; 2] {
         [(&self.left, inputs.q), (&self.right, inputs.k)].map(|(own, x)| operand(own, x))
+    }
+
+    /// The arrays that all blocks read.
+    pub(crate) fn packed(
+        &self,
+        kernel: &dyn PairKernel<T>,
+        at: &HeadAt<T>,
+        inputs: &Inputs<T>,
+    ) -> Packed<T> {
+        let [_, right] = self.matrices(inputs);
+        Packed::new(kernel, right, at.workspace())
     }
 
     /// The head in front of the loops.
@@ -100,6 +101,19 @@ impl<T: Real> Operands<T> {
             workspace: at.workspace(),
         }
     }
+}
+
+/// Returns the operands of some rows; none where these are the rows themselves.
+pub(crate) fn operands_of<T: Real>(
+    kernel: &dyn PairKernel<T>,
+    at: &HeadAt<T>,
+    side: Side,
+    x: Mat<T>,
+) -> Buffer<T> {
+    let (rows, width) = x.shape();
+    let mut operands = at.numbers().empty(rows * kernel.operand_width(width));
+    kernel.operands(at.rows_of(side, x), &mut operands);
+    operands
 }
 
 /// Returns the log-weights of a head's keys, if they have any.

@@ -100,7 +100,7 @@ impl<T: Real> Head<'_, T> {
     pub(super) fn row_terms(&self, i: usize, keys: &Range<usize>) -> Buffer<f64> {
         let mut bias = self.workspace.numbers.filled(keys.len(), T::zero());
         if let Some(all) = self.bias {
-            all.row(i).add_to(keys.clone(), T::one(), &mut bias);
+            all.add_to(i, keys.clone(), T::one(), &mut bias);
         }
         let weights = self.key_weights.map(|all| &all[keys.clone()]);
         let mut terms = self.workspace.pool().empty(keys.len());

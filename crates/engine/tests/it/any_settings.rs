@@ -97,7 +97,7 @@ fn calls() -> impl Strategy<Value = Call> {
                 .view(),
             )
             .expect("finite"),
-            _ => Bias::of_heads(random::<f64, _>([1, queries, keys + 1], "bias").view())
+            _ => Bias::fixed(random::<f64, _>([1, 1, queries, keys + 1], "bias").view())
                 .expect("finite"),
         });
         // One in seven has a wrong number of heads.

@@ -60,18 +60,12 @@ fn biases_have_their_gradients() -> Result<(), Error> {
     has_its_gradient::<Ix2>(random([2, 5], "table"), |numbers| Bias::relative(numbers))?;
     has_its_gradient::<Ix2>(random([2, 3], "table"), |numbers| {
         Bias::by_distance(numbers, 4, |d| d.unsigned_abs() as usize / 2)
-    })?;
-    let columns = Array2::from_shape_fn((4, 6), |(i, j)| (i * j % 4) as u32);
-    has_its_gradient::<Ix2>(random([2, 4], "table"), |numbers| {
-        Bias::indexed(numbers, columns.view())
     })
 }
 
 #[test]
 fn tables_have_the_columns_that_are_asked_for() {
     let table = Array2::<f32>::zeros((2, 4));
-    let columns = Array2::from_elem((2, 2), 4);
-    assert!(Bias::indexed(table.view(), columns.view()).is_err());
     assert!(Bias::by_distance(table.view(), 2, |_| 4).is_err());
     assert!(Bias::relative(table.view()).is_err());
     for wrong in [f32::NAN, f32::INFINITY] {

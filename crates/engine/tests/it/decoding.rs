@@ -4,7 +4,10 @@ use crate::built_in::SquaredProduct;
 use crate::examples::{elu, retention_scan};
 use bochner_engine::ndarray::{Array4, ArrayView4, Axis, s};
 use bochner_engine::numerics::check::random;
-use bochner_engine::{Bias, Decoder, DecoderSize, Error, Form, Mask, Settings, attend};
+use bochner_engine::{
+    Bias, Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair, Raw,
+    Score, Settings, attend,
+};
 
 const SIZE: DecoderSize = DecoderSize {
     batch: 3,
@@ -132,6 +135,81 @@ fn positions_that_are_dropped_are_forgotten() -> Result<(), Error> {
         let (want, _) = attend(&settings, q.view(), k.view(), v.view())?;
         assert_near(decoder.attend(q.view())?.view(), want.view(), &settings);
         assert_eq!(decoder.lengths(), [4, 4, 4]);
+    }
+    Ok(())
+}
+
+/// The logit $\sqrt{9 - q \cdot k}$, which is not a number where the product is large.
+#[derive(Clone, Debug)]
+struct Root;
+
+impl Score for Root {
+    const RAW: Raw = Raw::Product;
+
+    fn kind(&self) -> Kind {
+        Kind::Logit
+    }
+
+    fn uses_positions(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn score<N: Number>(&self, raw: N, _: Pair<N>, _: &[N]) -> N {
+        (N::of(9.0) - raw).sqrt()
+    }
+}
+
+/// The features $\sqrt{9 + x_n}$.
+#[derive(Debug)]
+struct Roots;
+
+impl FeatureMap<f64> for Roots {
+    fn features(&self) -> usize {
+        4
+    }
+
+    fn map(&self, rows: HeadRows<f64>, values: &mut [f64], _: &mut [f64]) {
+        let numbers = values.iter_mut().zip(rows.x.data());
+        numbers.for_each(|(f, &x)| *f = (9.0 + x).sqrt());
+    }
+
+    fn pull(&self, _: HeadRows<f64>, _: &[f64], _: &[f64], _: &mut [f64], _: &mut [f64]) {
+        unreachable!("nothing is trained here");
+    }
+}
+
+/// The error of a kernel leaves what was there; sums, which cannot be taken apart, are forgotten as a whole.
+#[test]
+fn a_step_that_fails_adds_nothing() -> Result<(), Error> {
+    let [q, k, v] = arrays().map(|x| x * 0.5);
+    let of_roots = |form| Settings {
+        form,
+        ..Settings::features(Roots, Mask::CAUSAL)
+    };
+    for settings in [
+        Settings::score(Root, Mask::CAUSAL),
+        Settings::score(Root, &Mask::causal().with_window(2, 0)?),
+        of_roots(Form::Pairwise),
+        of_roots(Form::LinearTime),
+    ] {
+        let (whole, _) = attend(&settings, q.view(), k.view(), v.view())?;
+        let (first, last) = (s![.., .., ..7, ..], s![.., .., 7.., ..]);
+        let mut decoder = Decoder::new(&settings, SIZE)?;
+        let too_large = q.slice(last).mapv(|x| 100.0 * x);
+        let result = decoder.step(too_large.view(), k.slice(last), v.slice(last));
+        assert!(result.is_err() && decoder.lengths() == [0; 3]);
+        let got = decoder.step(q.slice(first), k.slice(first), v.slice(first))?;
+        assert_near(got.view(), whole.slice(first), &settings);
+        let result = decoder.step(too_large.view(), k.slice(last), v.slice(last));
+        assert!(result.is_err());
+        if settings.form == Form::LinearTime {
+            assert_eq!(decoder.lengths(), [0; 3]);
+            continue;
+        }
+        assert_eq!(decoder.lengths(), [7; 3]);
+        let got = decoder.step(q.slice(last), k.slice(last), v.slice(last))?;
+        assert_near(got.view(), whole.slice(last), &settings);
     }
     Ok(())
 }

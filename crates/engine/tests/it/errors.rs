@@ -421,9 +421,10 @@ fn a_large_bias_of_a_hidden_pair_does_not_matter() -> Result<(), Error> {
     let x = x::<f32>();
     let of = |hidden: f32| {
         let bias = Array2::from_shape_fn((5, 5), |(i, j)| if j > i { hidden } else { 0.1 });
-        let bias = Some(Bias::of_heads(
-            bias.view().insert_axis(bochner_engine::ndarray::Axis(0)),
-        )?);
+        let bias = bias
+            .into_shape_with_order((1, 1, 5, 5))
+            .expect("25 numbers");
+        let bias = Some(Bias::fixed(bias.view())?);
         let weight = Settings::score(
             Wrong {
                 kind: Kind::Weight,

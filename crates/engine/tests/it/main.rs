@@ -10,8 +10,10 @@ mod errors_of_features;
 mod errors_of_scans;
 mod examples;
 mod kernels;
+mod mask_formulas;
 mod masks;
 mod numbers;
+mod positions;
 mod same_bits;
 
 use bochner_engine::conformance::{Failure, Trial, agree, check};

@@ -9,7 +9,7 @@ use bochner_numerics::{Buffers, Mat, Real};
 /// positions, is a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Two columns of x: less work for wide values, and for few positions at a time.
+    /// Two columns of x: less work for wide values.
     Features,
     /// A column of x and one of y: less memory traffic for narrow values.
     Columns,
@@ -19,7 +19,7 @@ pub(crate) enum Order {
 const WIDE: usize = 16;
 
 impl Order {
-    /// The order that is faster for many rows with values of some width.
+    /// The order that is faster for values of some width.
     pub(super) fn for_values(width: usize) -> Self {
         if width < WIDE {
             Self::Columns
@@ -33,35 +33,6 @@ impl Order {
         match self {
             Self::Features => features::count(width),
             Self::Columns => spread_columns::count(width),
-        }
-    }
-
-    /// Calls `f(a, b, x)` with every entry of $\sum_j y_{jn} x_j x_j^T$, `n` being a column of
-    /// $[r | s]$.
-    pub(super) fn each_entry<T: Real>(
-        self,
-        moments: &Augmented<T>,
-        width: usize,
-        n: usize,
-        mut f: impl FnMut(usize, usize, T),
-    ) {
-        let values = moments.width();
-        let (numbers, n, values) = match n < values {
-            true => (&moments.wide, n, values),
-            false => (&moments.last, 0, 1),
-        };
-        let pairs = (0..width).flat_map(|a| (a..width).map(move |b| (a, b)));
-        for (p, (a, b)) in pairs.enumerate() {
-            let (place, factor) = match self {
-                Self::Features if a == b => (p * values + n, T::one()),
-                Self::Features => (p * values + n, T::FRAC_1_SQRT_2()),
-                Self::Columns => spread_columns::entry(width, (a, b), (n, values)),
-            };
-            let x = factor * numbers[place];
-            f(a, b, x);
-            if a != b {
-                f(b, a, x);
-            }
         }
     }
 }
@@ -196,34 +167,6 @@ mod tests {
                 }
                 let want = dot(&squares, &y.last);
                 assert!((got.last[i] - want).abs() < 1e-12 * (1.0 + want.abs()));
-            }
-        }
-    }
-
-    #[test]
-    fn entries_are_those_of_the_symmetric_matrices() {
-        for (order, width) in ORDERS.into_iter().flat_map(|o| WIDTHS.map(|w| (o, w))) {
-            let (x, y) = (random(ROWS * width, "x"), augmented(ROWS, "y"));
-            let mut sums = Augmented::zeros(&Buffers::default(), order.count(width), VALUES);
-            squares(order, width, &x).add_to(&y, &mut sums);
-            let mut entries = Augmented::zeros(&Buffers::default(), width * width, VALUES);
-            for n in 0..=VALUES {
-                order.each_entry(&sums, width, n, |a, b, x| match n {
-                    VALUES => entries.last[a * width + b] = x,
-                    n => entries.wide[(a * width + b) * VALUES + n] = x,
-                });
-            }
-            let square = |i: usize, e: usize| {
-                let x = &x[i * width..(i + 1) * width];
-                SCALE * SCALE * x[e / width] * x[e % width]
-            };
-            for e in 0..width * width {
-                let of = |y: &[f64]| (0..ROWS).map(|i| square(i, e) * y[i]).sum::<f64>();
-                assert!((entries.last[e] - of(&y.last)).abs() < 1e-13);
-                for n in 0..VALUES {
-                    let column: Vec<f64> = y.wide.iter().skip(n).step_by(VALUES).copied().collect();
-                    assert!((entries.wide[e * VALUES + n] - of(&column)).abs() < 1e-13);
-                }
             }
         }
     }

@@ -46,9 +46,8 @@ impl Plan {
         }
     }
 
-    /// The plan after earlier keys, of which this is the largest exponent; for few positions.
-    pub(crate) fn behind(mut self, earlier: f64) -> Self {
-        self.order = Order::Features;
+    /// The plan after earlier keys, of which this is the largest exponent.
+    pub(super) fn behind(mut self, earlier: f64) -> Self {
         for level in self.after.iter_mut().chain(self.rows.iter_mut()) {
             *level = earlier.max(*level);
         }

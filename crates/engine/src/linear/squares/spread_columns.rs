@@ -60,21 +60,6 @@ pub(super) fn count(width: usize) -> usize {
         .map_or(0, |last| last.part(width, 1).end)
 }
 
-/// Returns the index of the entry for columns a and b ≥ a and value n of `values`, and the factor that turns the stored
-/// number into the entry.
-pub(super) fn entry<T: Real>(
-    width: usize,
-    (a, b): (usize, usize),
-    (n, values): (usize, usize),
-) -> (usize, T) {
-    let group = groups(width).nth(a / GROUP).expect("a column");
-    let (first, columns) = (group.columns.start, group.columns.len());
-    let row = (b - first) * columns * values;
-    let place = group.start * values + row + n * columns + (a - first);
-    let share = if b < group.columns.end { 1.0 } else { 0.5 };
-    (place, T::of(share))
-}
-
 impl<T: Real> Columns<T> {
     /// No rows; later $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
     pub(super) fn new(buffers: &Buffers<T>, width: usize, scale: T) -> Self {

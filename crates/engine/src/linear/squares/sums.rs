@@ -78,19 +78,6 @@ impl<T: Real> Sums<T> {
         }
     }
 
-    /// Becomes a copy of other sums over as many features, in the memory that is there.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
-        self.reference = other.reference;
-        let parts = [
-            (&mut self.moments, &other.moments),
-            (&mut self.totals, &other.totals),
-        ];
-        for (own, other) in parts {
-            own.wide.clone_from_slice(&other.wide);
-            own.last.clone_from_slice(&other.last);
-        }
-    }
-
     /// The number of numbers.
     pub(crate) fn size(&self) -> usize {
         let parts = [&self.moments, &self.totals];

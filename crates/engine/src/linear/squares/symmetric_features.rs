@@ -343,44 +343,6 @@ pub(super) fn add_transposed<T: Real>(columns: &[T], width: usize, scale: T, row
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, standard_normal};
-
-    const ROWS: usize = 3;
-    const WIDTH: usize = 4;
-
-    fn random(n: usize, purpose: &str) -> Vec<f64> {
-        let mut stream = Seed::new(1).stream(purpose);
-        (0..n).map(|_| standard_normal(&mut stream)).collect()
-    }
-
-    fn features(scale: f64) -> SymmetricFeatures<f64> {
-        SymmetricFeatures::new(&Buffers::default(), WIDTH, scale)
-    }
-
-    #[test]
-    fn their_product_is_the_square_of_the_rows_product() {
-        let (x, y) = (random(ROWS * WIDTH, "x"), random(ROWS * WIDTH, "y"));
-        let psi = |data: &[f64]| {
-            let mut all = Vec::new();
-            features(0.5)
-                .of(Mat::new(data, ROWS, WIDTH))
-                .for_each_piece(|_, psi| all.extend_from_slice(psi));
-            all
-        };
-        let (psi_x, psi_y) = (psi(&x), psi(&y));
-        assert_eq!(psi_x.len(), count(WIDTH) * ROWS);
-        for i in 0..ROWS {
-            for j in 0..ROWS {
-                let dot: f64 = (0..WIDTH)
-                    .map(|a| x[i * WIDTH + a] * y[j * WIDTH + a])
-                    .sum();
-                let got: f64 = (0..count(WIDTH))
-                    .map(|p| psi_x[p * ROWS + i] * psi_y[p * ROWS + j])
-                    .sum();
-                assert!((got - (0.25 * dot).powi(2)).abs() < 1e-13);
-            }
-        }
-    }
 
     #[test]
     fn pieces_hold_every_feature_once_and_fit_where_they_can() {

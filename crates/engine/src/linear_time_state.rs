@@ -1,13 +1,11 @@
 //! The sums of the linear-time form, to be looked at.
 
-use super::{LinearTime, Sums, plan, with_head};
 use crate::call::Call;
-use crate::linear;
 use crate::pairwise::Operands;
 use crate::settings::Kernel;
-use crate::{Error, Form, Settings, Shape, Workspace, attend};
+use crate::{Error, Form, Settings, Workspace, attend};
 use bochner_numerics::Real;
-use ndarray::{Array3, Array4, Array5, ArrayView4, ArrayViewMut2, s};
+use ndarray::{Array3, Array4, Array5, ArrayView2, ArrayView4, Axis, aview1, s};
 
 /// The sums over the keys from which a squared kernel's attention in linear time is computed.
 ///
@@ -33,7 +31,8 @@ pub struct LinearTimeState<T> {
 /// Returns the sums that [`attend`](crate::attend()) takes in [`Form::LinearTime`], whatever form the settings
 /// ask for.
 ///
-/// For looking at; a [`Decoder`](crate::Decoder) in this form attends to a stream of keys.
+/// For looking at; a [`Decoder`](crate::Decoder) in this form attends to a stream of keys. The sums are those of the
+/// formula, and agree with what [`attend`](crate::attend()) computes to rounding.
 ///
 /// # Shapes
 /// The shapes of [`attend`](crate::attend()).
@@ -64,66 +63,50 @@ pub fn linear_time_state<T: Real>(
         });
     };
     let (_, saved) = attend(&settings, q, k, v)?;
-    let sums = saved.log_sums(&settings)?;
+    let log_sums = saved.log_sums(&settings)?;
     let workspace = Workspace::new();
     let call = Call::new([q, k, v], &settings, &workspace)?;
-    let Shape {
-        batch,
-        heads,
-        queries,
-        keys,
-        value_width,
-        width,
-        ..
-    } = call.shape;
-    let width = kernel.operand_width(width);
+    let (shape, width) = (call.shape, kernel.operand_width(call.shape.width));
+    let heads = (shape.batch, shape.heads);
     let mut state = LinearTimeState {
-        g: Array3::zeros((batch, heads, keys)),
-        a: Array4::zeros((batch, heads, width, width)),
-        b: Array5::zeros((batch, heads, value_width, width, width)),
-        z: Array3::zeros((batch, heads, queries)),
+        g: Array3::zeros((heads.0, heads.1, shape.keys)),
+        a: Array4::zeros((heads.0, heads.1, width, width)),
+        b: Array5::zeros((heads.0, heads.1, shape.value_width, width, width)),
+        z: Array3::zeros((heads.0, heads.1, shape.queries)),
     };
     for h in 0..call.all_heads() {
-        let (at, b, m) = (call.at(h), h / heads, h % heads);
+        let (at, b, m) = (call.at(h), h / shape.heads, h % shape.heads);
         let admitted = at.admit()?;
         let inputs = admitted.inputs(&at);
+        if at.kept() == 0 {
+            continue;
+        }
         let operands = Operands::new(kernel.as_ref(), &at, &inputs);
-        let plan = plan(&at, operands.weights());
-        with_head(kernel.as_ref(), &at, &inputs, &operands, &plan, |head| {
-            let starts = linear::starts(head);
-            let sums_of_head = &starts[0];
-            let g = head
-                .weighted_values(&(0..at.kept()), sums_of_head.reference)
-                .last;
-            state
-                .g
-                .slice_mut(s![b, m, ..g.len()])
-                .iter_mut()
-                .zip(&g)
-                .for_each(|(place, &g)| *place = g);
-            head.second_moment(
-                sums_of_head,
-                value_width,
-                state.a.slice_mut(s![b, m, .., ..]),
-            );
-            for n in 0..value_width {
-                head.second_moment(sums_of_head, n, state.b.slice_mut(s![b, m, n, .., ..]));
+        let [_, phi] = operands.matrices(&inputs);
+        let phi = ArrayView2::from_shape(phi.shape(), phi.data()).expect("row-major");
+        let none = vec![0.0; at.kept()];
+        let weights = operands.weights().unwrap_or(&none);
+        let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let g: Vec<T> = weights.iter().map(|u| T::of((u - largest).exp())).collect();
+        let moment = |y: &dyn Fn(usize) -> T| {
+            let mut weighted = phi.to_owned();
+            for (j, mut row) in weighted.axis_iter_mut(Axis(0)).enumerate() {
+                let factor = g[j] * y(j);
+                row.mapv_inplace(|x| factor * x);
             }
-            for i in 0..queries {
-                let z = (sums[[b, m, i]] - plan.rows[i]).exp();
-                state.z[[b, m, i]] = if z.is_finite() { T::of(z) } else { T::zero() };
-            }
-        });
+            phi.t().dot(&weighted)
+        };
+        let ones = moment(&|_| T::one());
+        state.a.slice_mut(s![b, m, .., ..]).assign(&ones);
+        for n in 0..shape.value_width {
+            let values = moment(&|j| inputs.v.row(j)[n]);
+            state.b.slice_mut(s![b, m, n, .., ..]).assign(&values);
+        }
+        state.g.slice_mut(s![b, m, ..g.len()]).assign(&aview1(&g));
+        let z = log_sums
+            .slice(s![b, m, ..])
+            .mapv(|sum| T::of((sum - largest).exp()));
+        state.z.slice_mut(s![b, m, ..]).assign(&z);
     }
     Ok(state)
-}
-
-impl<T: Real> LinearTime<'_, T> {
-    /// Writes every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$, `n` being a column of $[v | 1]$.
-    fn second_moment(&self, sums: &Sums<T>, n: usize, mut out: ArrayViewMut2<T>) {
-        let unscaled = (self.scale * self.scale).recip();
-        let width = out.nrows();
-        let entry = |a, b, x: T| out[[a, b]] = unscaled * x;
-        self.plan.order.each_entry(&sums.moments, width, n, entry);
-    }
 }
