@@ -4,7 +4,7 @@ use crate::Error;
 use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
-/// The numbers of queries and keys of a block in [`Form::Pairwise`].
+/// The numbers of queries and keys of a block in [`Form::Pairwise`](crate::Form::Pairwise).
 ///
 /// A block's scores are made, weighed and summed up before the next one's: they are all that is
 /// held of the pairs, backwards beside as many gradients. Sums over keys are taken block by block,
@@ -26,8 +26,9 @@ bochner_numerics::checked_when_read!(Blocks, |blocks| blocks.checked().map(drop)
 const ROOM: usize = 512 << 10;
 
 impl Blocks {
-    /// The blocks of [`Form::Pairwise`] and [`Form::Automatic`]: 128 queries by 512 keys in `f32`,
-    /// by 256 in `f64`, on every machine; for features 128 by 128, the blocks of their linear-time form.
+    /// The blocks of [`Form::Pairwise`](crate::Form::Pairwise) and [`Form::Automatic`](crate::Form::Automatic): 128
+    /// queries by 512 keys in `f32`, by 256 in `f64`, on every machine; for features 128 by 128, the blocks of their
+    /// linear-time form.
     ///
     /// # Cost model
     /// $n_q$ queries by $n_k$ keys with operands of width w (2R features, or d) hold $2 n_q n_k$
