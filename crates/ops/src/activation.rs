@@ -46,9 +46,11 @@ pub enum Activation {
     },
     /// The exponential linear unit: $x$ above zero, $e^x - 1$ below.
     Elu,
-    /// The Gaussian error linear unit, $x \Phi(x)$ with the normal distribution function: exactly, not by the hyperbolic
-    /// tangent.
+    /// The Gaussian error linear unit, $x \Phi(x)$ with the normal distribution function.
     Gelu,
+    /// The Gaussian error linear unit with the hyperbolic tangent in place of the distribution function,
+    /// $\tfrac x 2 (1 + \tanh(\sqrt{2 / \pi} (x + 0.044715 x^3)))$: `approximate="tanh"` in PyTorch.
+    GeluTanh,
 }
 
 bochner_numerics::checked_when_read!(Activation);
@@ -65,7 +67,7 @@ impl Activation {
                 let allowed = "finite, in single precision too";
                 argument::in_range((slope as f32).is_finite(), "slope", slope, allowed)
             }
-            Self::Identity | Self::Relu | Self::Elu | Self::Gelu => Ok(()),
+            Self::Identity | Self::Relu | Self::Elu | Self::Gelu | Self::GeluTanh => Ok(()),
         }
     }
 
@@ -78,6 +80,7 @@ impl Activation {
         for_each_piece(x.chunks_mut(PIECE), work, |y| match self {
             Self::Elu => apply_elu(y, &mut y.to_vec()),
             Self::Gelu => apply_gelu(y, &mut y.to_vec()),
+            Self::GeluTanh => apply_gelu_tanh(y, &mut y.to_vec()),
             _ => instructions::run(Rectify {
                 y,
                 slope: self.slope(),
@@ -99,6 +102,7 @@ impl Activation {
                 match self {
                     Self::Elu => apply_elu(y, slopes),
                     Self::Gelu => apply_gelu(y, slopes),
+                    Self::GeluTanh => apply_gelu_tanh(y, slopes),
                     _ => {
                         let slope = self.slope();
                         instructions::run(Rectify { y, slope });
@@ -121,7 +125,7 @@ impl Activation {
     /// The cost of one element, as a number of multiplications.
     fn work(self) -> usize {
         match self {
-            Self::Elu => 16,
+            Self::Elu | Self::GeluTanh => 16,
             Self::Gelu => 64,
             _ => 2,
         }
@@ -243,14 +247,81 @@ struct FinishGelu<'a, T> {
 impl<T: Real> Task for FinishGelu<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        let [zero, root] = [0.0, TAU.sqrt().recip()].map(T::of);
-        // A factor of exactly 0 stands for a number below the type's range, which an infinite x must not turn into NaN.
-        let times = |x: T, f: T| if f == zero { zero } else { x * f };
+        let root = T::of(TAU.sqrt().recip());
         let slopes = self.slopes.iter_mut();
         for ((y, slope), &density) in self.y.iter_mut().zip(slopes).zip(&self.density) {
             let (x, distribution) = (*y, *slope);
             *y = times(x, distribution);
             *slope = distribution + times(x, density * root);
+        }
+    }
+}
+
+/// The product of $x$ and a factor. A factor of exactly 0 stands for a number below the type's range, which an infinite
+/// $x$ must not turn into NaN.
+#[inline(always)]
+fn times<T: Real>(x: T, factor: T) -> T {
+    match factor == T::zero() {
+        true => T::zero(),
+        false => x * factor,
+    }
+}
+
+/// Turns $x$, which stands in both slices, into $x \sigma(z)$ and its derivative, where $z = 2 \sqrt{2 / \pi}
+/// (x + 0.044715 x^3)$ and $\sigma$ is the logistic function: $\sigma(2 u) = (1 + \tanh u) / 2$.
+fn apply_gelu_tanh<T: Real>(y: &mut [T], slopes: &mut [T]) {
+    instructions::run(LogisticExponent(slopes));
+    exp_in_place(slopes);
+    instructions::run(FinishGeluTanh { y, slopes });
+}
+
+const CUBIC: f64 = 0.044715;
+/// The factor $2 \sqrt{2 / \pi}$.
+const DOUBLED: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::SQRT_2;
+
+/// Cuts $x$ to where its cube is finite. Beyond, the logistic function is exactly 0 or 1. NaN stays NaN.
+#[inline(always)]
+fn within_tails<T: Real>(x: T) -> T {
+    let end = T::of(30.0);
+    if x > end {
+        end
+    } else if x < -end {
+        -end
+    } else {
+        x
+    }
+}
+
+/// The exponent of the logistic function, $-z$.
+struct LogisticExponent<'a, T>(&'a mut [T]);
+
+impl<T: Real> Task for LogisticExponent<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let [factor, cubic] = [-DOUBLED, CUBIC].map(T::of);
+        for x in self.0 {
+            let cut = within_tails(*x);
+            *x = factor * cut * (T::one() + cubic * cut * cut);
+        }
+    }
+}
+
+/// Takes $x$ and $e^{-z}$ to the value and the derivative.
+struct FinishGeluTanh<'a, T> {
+    y: &'a mut [T],
+    slopes: &'a mut [T],
+}
+
+impl<T: Real> Task for FinishGeluTanh<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let [factor, cubic] = [DOUBLED, 3.0 * CUBIC].map(T::of);
+        for (y, slope) in self.y.iter_mut().zip(self.slopes) {
+            let (x, logistic) = (*y, (T::one() + *slope).recip());
+            let cut = within_tails(x);
+            let of_z = factor * (T::one() + cubic * cut * cut);
+            *y = times(x, logistic);
+            *slope = logistic + times(x, logistic * (T::one() - logistic) * of_z);
         }
     }
 }
@@ -308,12 +379,13 @@ mod tests {
             .collect()
     }
 
-    const ALL: [Activation; 5] = [
+    const ALL: [Activation; 6] = [
         Activation::Identity,
         Activation::Relu,
         Activation::LeakyRelu { slope: 0.2 },
         Activation::Elu,
         Activation::Gelu,
+        Activation::GeluTanh,
     ];
 
     fn formula(of: Activation, x: f64) -> [f64; 2] {
@@ -321,6 +393,20 @@ mod tests {
             Activation::Identity => [x, 1.0],
             Activation::Gelu if x.is_infinite() => [x.max(0.0), x.signum().max(0.0)],
             Activation::Gelu => [x * normal::cdf(x), normal::cdf(x) + x * normal::density(x)],
+            Activation::GeluTanh => {
+                let root = (2.0 / std::f64::consts::PI).sqrt();
+                let t = (root * (x + 0.044715 * x.powi(3))).tanh();
+                let inner = root * (1.0 + 3.0 * 0.044715 * x * x);
+                let outer = if t.abs() == 1.0 {
+                    0.0
+                } else {
+                    x * (1.0 - t * t) * inner
+                };
+                [
+                    if t == -1.0 { 0.0 } else { x * (1.0 + t) / 2.0 },
+                    (1.0 + t + outer) / 2.0,
+                ]
+            }
             _ if x > 0.0 => [x, 1.0],
             Activation::Relu => [0.0, 0.0],
             Activation::LeakyRelu { slope } => [slope * x, slope],
@@ -341,7 +427,11 @@ mod tests {
             let slopes = slopes.unwrap_or_else(|| vec![1.0; x.len()]);
             for ((&x, y), slope) in x.iter().zip(y).zip(&slopes) {
                 let [value, derivative] = formula(activation, x);
-                assert!((value - y).abs() < 1e-15 && (derivative - slope).abs() < 1e-15);
+                let near = |want: f64, got: f64| (want - got).abs() < 1e-15 * (1.0 + want.abs());
+                assert!(
+                    near(value, y) && near(derivative, *slope),
+                    "{activation:?} {x}"
+                );
             }
             let [dx] = filled([x.len()], |[dx]| activation_vjp(&slopes, &x, dx));
             assert!(dx.into_iter().eq(x.iter().zip(&slopes).map(|(x, s)| x * s)));
@@ -391,6 +481,7 @@ mod tests {
             "{\"leaky-relu\":{\"slope\":0.2}}",
             "\"elu\"",
             "\"gelu\"",
+            "\"gelu-tanh\"",
         ];
         assert_eq!(written, names);
         // In single precision 1e300 is infinite.
