@@ -5,6 +5,7 @@ mod file;
 
 pub use error::CheckpointError;
 
+use crate::format::Array;
 use crate::optim::AdamState;
 use crate::parameters::Parameters;
 use crate::{Adam, Element};
@@ -35,13 +36,6 @@ pub struct Progress {
     pub streams: BTreeMap<String, StreamState>,
     /// Any other data that the caller needs to go on.
     pub extra: serde_json::Value,
-}
-
-/// The values of one parameter.
-#[derive(Clone, Debug, PartialEq)]
-struct Array<E> {
-    dims: Vec<usize>,
-    values: Vec<E>,
 }
 
 /// A training run at rest: parameters, optimiser, progress.

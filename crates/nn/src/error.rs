@@ -1,6 +1,6 @@
 //! Errors of layers, optimisers and checkpoints.
 
-use crate::CheckpointError;
+use crate::{CheckpointError, WeightsError};
 use bochner_numerics::ArgumentError;
 use bochner_ops::BoxError;
 use dfdx::tensor::CpuError;
@@ -66,6 +66,10 @@ pub enum Error {
     /// A checkpoint could not be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+
+    /// The weights of another library do not fit, or could not be read or written.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
 
     /// The device refused.
     #[error("the device refused: {0}")]

@@ -97,20 +97,23 @@
 //! | `loss` | [`mean_squared_error`], [`cross_entropy`], [`cross_entropy_of`], [`classification_loss`] |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`] |
 //! | `checkpoint` | [`Checkpoint`], [`Progress`], [`Integrity`] |
+//! | `weights` | [`NameTable`], [`StateDict`]: weights from and for other libraries |
 //! | `element` | [`Element`], the bound on element types |
-//! | `error` | [`Error`], [`CheckpointError`] |
+//! | `error` | [`Error`], [`CheckpointError`], [`WeightsError`] |
 
 mod bridge;
 mod checkpoint;
 mod collection;
 mod element;
 mod error;
+mod format;
 mod layers;
 mod leaf;
 mod loss;
 mod optim;
 mod parameters;
 pub mod prelude;
+mod weights;
 
 pub use bridge::{TapeInputs, TapeOutputs, record, record_one};
 pub use checkpoint::{Checkpoint, CheckpointError, Integrity, Progress};
@@ -132,3 +135,4 @@ pub use parameters::{
 };
 pub use rand;
 pub use serde_json;
+pub use weights::{NameTable, Place, Reshape, StateDict, WeightsError};

@@ -1,11 +1,12 @@
 //! The bytes of a checkpoint.
 
-use super::{AdamState, Array, Checkpoint, CheckpointError, Integrity, Moments, Progress, VERSION};
+use super::{AdamState, Checkpoint, CheckpointError, Integrity, Moments, Progress, VERSION};
 use crate::Element;
-use bochner_numerics::{Real, fingerprint};
-use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
+use crate::format::{self, Array, FormatError};
+use bochner_numerics::fingerprint;
+use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
@@ -58,25 +59,20 @@ pub(super) fn encode<E: Element>(
     };
     let header = serde_json::to_string(&header).expect("plain data");
 
-    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+    let mut tensors = Vec::new();
     for (name, array) in &checkpoint.parameters {
-        tensors.push((name.clone(), array.dims.clone(), to_bytes(&array.values)));
+        tensors.push((name.clone(), array.dims.clone(), &array.values[..]));
     }
     for (name, moments) in checkpoint.adam.iter().flat_map(|adam| &adam.moments) {
         // The moments of a parameter that is gone have no shape left but their length.
         let known = checkpoint.parameters.iter().find(|(n, _)| n == name);
         let dims = known.map_or_else(|| vec![moments.first.len()], |(_, a)| a.dims.clone());
         for (prefix, values) in [(FIRST, &moments.first), (SECOND, &moments.second)] {
-            tensors.push((format!("{prefix}{name}"), dims.clone(), to_bytes(values)));
+            tensors.push((format!("{prefix}{name}"), dims.clone(), &values[..]));
         }
     }
-    let views = tensors.iter().map(|(name, dims, bytes)| {
-        let view = TensorView::new(dtype::<E>(), dims.clone(), bytes);
-        (name.as_str(), view.expect("as many bytes as the shape"))
-    });
-    let metadata = HashMap::from([(KEY.to_string(), header)]);
     // The format refuses only a header above its limit, which takes a very large `extra`.
-    let bytes = safetensors::serialize(views, Some(metadata));
+    let bytes = format::serialize(tensors, [(KEY.to_string(), header)]);
     let mut bytes = bytes.map_err(|error| CheckpointError::Io {
         doing: "write",
         path: path.to_path_buf(),
@@ -169,7 +165,12 @@ pub(super) fn decode<E: Element>(
 
     let mut arrays = BTreeMap::new();
     for (name, view) in tensors.tensors() {
-        arrays.insert(name.clone(), array::<E>(&name, &view)?);
+        let array = format::array::<E>(&view).map_err(|got| CheckpointError::OtherType {
+            name: name.clone(),
+            expected: E::NAME,
+            got,
+        })?;
+        arrays.insert(name, array);
     }
     let adam = match header.adam_steps {
         Some(steps) => Some(AdamState {
@@ -200,52 +201,20 @@ pub(super) fn decode<E: Element>(
 
 /// The tensors and the header's JSON.
 fn open<'b>(path: &Path, bytes: &'b [u8]) -> Result<(SafeTensors<'b>, String), CheckpointError> {
-    let path = || path.to_path_buf();
-    let truncated = |expected: u64| CheckpointError::Truncated {
-        path: path(),
-        expected,
-        got: bytes.len() as u64,
-    };
     let foreign = |reason: String| CheckpointError::NotACheckpoint {
-        path: path(),
+        path: path.to_path_buf(),
         reason,
     };
-    let Some(length) = bytes.first_chunk::<8>().map(|b| u64::from_le_bytes(*b)) else {
-        return Err(truncated(8));
-    };
-    // The limit of safetensors: a larger number is text or some other format.
-    if length > 100_000_000 {
-        return Err(foreign("it is no safetensors file".to_string()));
-    }
-    if bytes.len() as u64 - 8 < length {
-        return Err(truncated(8 + length));
-    }
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| match error {
-        SafeTensorError::MetadataIncompleteBuffer => {
-            truncated(8 + length + declared(&bytes[8..8 + length as usize]))
-        }
-        error => foreign(error.to_string()),
+    let (tensors, metadata) = format::open(bytes).map_err(|error| match error {
+        FormatError::Truncated { expected } => CheckpointError::Truncated {
+            path: path.to_path_buf(),
+            expected,
+            got: bytes.len() as u64,
+        },
+        FormatError::Foreign { reason } => foreign(reason),
     })?;
-    let (_, metadata) =
-        SafeTensors::read_metadata(bytes).map_err(|error| foreign(error.to_string()))?;
-    let header = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
     let missing = || foreign(format!("its metadata has no key {KEY:?}"));
-    Ok((tensors, header.cloned().ok_or_else(missing)?))
-}
-
-/// The bytes of data that a safetensors header announces.
-fn declared(header: &[u8]) -> u64 {
-    #[derive(Deserialize)]
-    struct Entry {
-        data_offsets: (u64, u64),
-    }
-    let entries: BTreeMap<String, serde_json::Value> =
-        serde_json::from_slice(header).unwrap_or_default();
-    let ends = entries
-        .into_values()
-        .filter_map(|value| serde_json::from_value::<Entry>(value).ok())
-        .map(|entry| entry.data_offsets.1);
-    ends.max().unwrap_or(0)
+    Ok((tensors, metadata.get(KEY).cloned().ok_or_else(missing)?))
 }
 
 /// Takes the moments out of the arrays.
@@ -268,46 +237,6 @@ fn moments<E: Element>(
         moments.insert(name, pair);
     }
     Ok(moments)
-}
-
-fn dtype<E: Real>() -> Dtype {
-    match E::NAME {
-        "f32" => Dtype::F32,
-        _ => Dtype::F64,
-    }
-}
-
-fn to_bytes<E: Real>(values: &[E]) -> Vec<u8> {
-    let values = values.iter().map(|x| x.as_f64());
-    match dtype::<E>() {
-        // Exact: the number was an `f32`.
-        Dtype::F32 => values.flat_map(|x| (x as f32).to_le_bytes()).collect(),
-        _ => values.flat_map(f64::to_le_bytes).collect(),
-    }
-}
-
-fn array<E: Real>(name: &str, view: &TensorView<'_>) -> Result<Array<E>, CheckpointError> {
-    if view.dtype() != dtype::<E>() {
-        return Err(CheckpointError::OtherType {
-            name: name.to_string(),
-            expected: E::NAME,
-            got: view.dtype().to_string().to_lowercase(),
-        });
-    }
-    let (singles, _) = view.data().as_chunks::<4>();
-    let (doubles, _) = view.data().as_chunks::<8>();
-    let values = match view.dtype() {
-        Dtype::F32 => singles
-            .iter()
-            .map(|b| E::of(f64::from(f32::from_le_bytes(*b))))
-            .collect(),
-        _ => doubles
-            .iter()
-            .map(|b| E::of(f64::from_le_bytes(*b)))
-            .collect(),
-    };
-    let dims = view.shape().to_vec();
-    Ok(Array { dims, values })
 }
 
 pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {

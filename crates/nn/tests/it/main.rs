@@ -8,3 +8,4 @@ mod layers_agree_with_composition;
 mod resuming_changes_nothing;
 mod settings_are_checked_when_read;
 mod threads_change_nothing;
+mod weights_of_other_libraries;
