@@ -5,7 +5,7 @@ use super::position_code::admit_code;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Variant, card::Stream};
 use bochner_engine::Rotary;
-use bochner_numerics::{Seed, argument};
+use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,12 @@ pub struct MultiHeadConfig {
     /// Width dv of each head's values. Defaults to the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_width: Option<usize>,
+    /// Width of the memory, for a layer that attends from a sequence to a memory of another width. Such a layer cannot
+    /// attend to its own sequence. Defaults to the layer's width.
+    #[doc(alias = "kdim")]
+    #[doc(alias = "vdim")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_width: Option<usize>,
     /// Number of key-value heads (grouped-query attention). Must divide `heads`. Defaults to `heads`.
     #[doc(alias = "gqa")]
     #[doc(alias = "num_kv_heads")]
@@ -79,6 +85,7 @@ impl Default for MultiHeadConfig {
             seed: Seed::new(0),
             key_width: None,
             value_width: None,
+            memory_width: None,
             kv_heads: None,
             bias: true,
             causal: false,
@@ -119,6 +126,7 @@ impl MultiHeadConfig {
             ("embed", embed),
             ("key_width", own[0].unwrap_or(1)),
             ("value_width", own[1].unwrap_or(1)),
+            ("memory_width", self.memory_width.unwrap_or(1)),
         ] {
             argument::at_least_one(what, size)?;
         }
@@ -139,6 +147,10 @@ impl MultiHeadConfig {
                 what: "a width of queries and keys beside the layer's input, whose slices have their own",
                 instead: "None",
             });
+        }
+        let memory = self.memory_width.unwrap_or(embed);
+        if memory != embed {
+            (card.cross).required("a memory of another width with this mechanism")?;
         }
         let kv_heads = self.kv_heads.unwrap_or(heads);
         let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
@@ -166,6 +178,7 @@ impl MultiHeadConfig {
         }
         let layout = Layout {
             embed,
+            memory,
             heads,
             kv_heads,
             key_width,
@@ -196,6 +209,8 @@ impl Stream {
 pub(super) struct Layout {
     /// The width of sequences and outputs.
     pub(super) embed: usize,
+    /// The width of the memory.
+    pub(super) memory: usize,
     pub(super) heads: usize,
     kv_heads: usize,
     key_width: usize,
@@ -249,6 +264,18 @@ impl Layout {
         }
     }
 
+    /// Checks the shapes of queries and of their memory, which are the same sequence in self-attention.
+    pub(super) fn check_sequences(
+        &self,
+        query: &[usize],
+        memory: &[usize],
+    ) -> Result<(), ArgumentError> {
+        let size = |x: &[usize], axis| x.get(axis).copied().unwrap_or(0);
+        let batch = size(query, 0);
+        argument::shape("the input", &[batch, size(query, 1), self.embed], query)?;
+        argument::shape("the memory", &[batch, size(memory, 1), self.memory], memory)
+    }
+
     /// The name of each map, as in checkpoints, and its numbers of outputs and inputs; that to the output
     /// comes last.
     pub(super) fn maps(self) -> impl Iterator<Item = (&'static str, [usize; 2])> {
@@ -261,10 +288,11 @@ impl Layout {
                 // It is not mapped.
                 Stream::Input => return None,
             };
-            Some((
-                name,
-                [self.heads_of(stream) * self.width(stream), self.embed],
-            ))
+            let inputs = match stream.is_of_queries() {
+                true => self.embed,
+                false => self.memory,
+            };
+            Some((name, [self.heads_of(stream) * self.width(stream), inputs]))
         });
         let output = ("output", [self.embed, self.heads * self.value_width]);
         streams.chain([output])

@@ -228,7 +228,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         let (batch, keys, _) = memory.dim();
         argument::shape(
             "the memory",
-            &[batch, keys, maps.layout.embed],
+            &[batch, keys, maps.layout.memory],
             memory.shape(),
         )?;
         if let Some(lengths) = mask.key_lengths() {

@@ -86,10 +86,8 @@ impl<T: Real> MultiHeadInference<T> {
     ) -> Result<(), Error> {
         let (layout, numbers) = (self.layer.maps.layout, &workspace.numbers());
         let ((batch, queries, _), keys) = (query.dim(), memory.dim().1);
-        let shape = [batch, queries, layout.embed];
-        argument::shape("the input", &shape, query.shape())?;
-        argument::shape("the memory", &[batch, keys, layout.embed], memory.shape())?;
-        argument::shape("the output", &shape, output.shape())?;
+        layout.check_sequences(query.shape(), memory.shape())?;
+        argument::shape("the output", query.shape(), output.shape())?;
         if let Some((known, _)) = self.known
             && known != batch
         {

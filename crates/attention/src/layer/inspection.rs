@@ -39,6 +39,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
         let (maps, buffers) = (self.arrays()?, Buffers::default());
+        maps.layout.check_sequences(query.shape(), memory.shape())?;
         let mask = maps.layout.mask(mask.clone());
         let mut positions = RowPositions::default();
         maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));

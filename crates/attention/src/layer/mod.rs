@@ -16,6 +16,7 @@ mod position_code;
 mod projection;
 mod readers;
 mod row_positions;
+mod torch_names;
 mod tree;
 
 pub use bipolar::{BipolarLayer, BipolarLayerConfig};

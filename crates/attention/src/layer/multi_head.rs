@@ -115,8 +115,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         // The maps first: variants that share a stream then share their initial values too.
         let mut sizes: Vec<_> = layout.maps().map(|(_, size)| size).collect();
         let [_, joined] = sizes.pop().expect("a map to the output");
-        let maps = sizes.into_iter().map(|[outputs, _]| {
-            Projection::try_new(device, (embed, wide(outputs)?), config.bias, rng)
+        let maps = sizes.into_iter().map(|[outputs, inputs]| {
+            let inputs = Embed::from_size(inputs).ok_or(Error::Unsupported {
+                what: "a memory of another width in a layer whose width is known at compile time",
+                instead: "`usize` as the type `Embed` of the layer",
+            })?;
+            Projection::try_new(device, (inputs, wide(outputs)?), config.bias, rng)
         });
         let maps = maps.collect::<Result<_, _>>()?;
         let output = Projection::try_new(device, (wide(joined)?, embed), config.bias, rng)?;
@@ -210,7 +214,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Attention of one sequence to another; one operation on the tape.
     ///
     /// # Shapes
-    /// `query: [B, Tq, Embed]`, `memory: [B, Tk, Embed]` to `[B, Tq, Embed]`.
+    /// `query: [B, Tq, Embed]`, `memory: [B, Tk, Embed]` to `[B, Tq, Embed]`. The memory has the width of
+    /// [`MultiHeadConfig::memory_width`](crate::MultiHeadConfig::memory_width) if that is set.
     ///
     /// # Errors
     /// Whatever does not fit: shapes, the mask, the pass's dropout rate.
@@ -224,7 +229,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
         let operation = self.cross_operation(mask, pass)?;
         let shape = self.checked(*query.shape())?;
-        self.checked(*memory.shape())?;
+        argument::not_empty("the memory", &dims(memory.shape()))
+            .map_err(bochner_nn::Error::from)?;
         let inputs = TapeInputs::<E, T>::new().with(query)?.with(memory)?;
         self.recorded(operation, inputs, shape)
     }

@@ -81,11 +81,9 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
     type Saved = SavedHeads<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
-        let embed = self.layout.embed;
         let (sequences, parameters) = inputs.split_at(self.sequences.min(inputs.len()));
-        for x in sequences {
-            let [batch, time] = [0, 1].map(|axis| x.get(axis).copied().unwrap_or(0));
-            argument::shape("the input", &[batch, time, embed], x)?;
+        if let (Some(query), Some(memory)) = (sequences.first(), sequences.last()) {
+            self.layout.check_sequences(query, memory)?;
         }
         let given = self.layout.cut(parameters.iter().copied());
         argument::shape("maps", &[self.layout.maps().count()], &[given.maps.len()])?;

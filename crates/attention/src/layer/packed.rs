@@ -35,6 +35,12 @@ impl<T: Real> PackedMultiHead<T> {
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadDecoder<T>, Error> {
+        if self.maps.layout.memory != self.maps.layout.embed {
+            return Err(Error::Unsupported {
+                what: "decoding a sequence by a layer whose memory has another width",
+                instead: "`cross_decoder`",
+            });
+        }
         let decoder = self.empty_decoder(batch, form, pass)?;
         Ok(MultiHeadDecoder::new(Arc::clone(&self.maps), decoder))
     }

@@ -14,6 +14,7 @@ mod packed_sequences_are_each_alone;
 mod rotary_positions;
 mod settings_survive_serde;
 mod time_is_an_input;
+mod weights_of_torch;
 
 use bochner_attention::{
     Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,

@@ -25,6 +25,7 @@ fn for_every_mechanism() {
             seed: Seed::new(9),
             key_width: (has(Stream::Keys) && !has(Stream::Input)).then_some(5),
             value_width: has(Stream::Values).then_some(6),
+            memory_width: card.cross.is_yes().then_some(7),
             kv_heads: card.shared_keys.is_yes().then_some(1),
             bias: false,
             causal,
