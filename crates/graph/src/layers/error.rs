@@ -13,6 +13,15 @@ pub enum LayerError {
     /// The source of spectral points refused its arguments.
     #[error(transparent)]
     Spectral(#[from] bochner_spectral::Error),
+    /// The layer cannot do what is asked of it.
+    #[cfg(feature = "dfdx")]
+    #[error("{what} is not supported; use {instead}")]
+    Unsupported {
+        /// The combination.
+        what: &'static str,
+        /// The alternative.
+        instead: &'static str,
+    },
     /// The tape refused a tensor.
     #[cfg(feature = "dfdx")]
     #[error(transparent)]

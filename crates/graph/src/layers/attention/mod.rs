@@ -13,6 +13,8 @@ mod inspection;
 mod layer;
 #[cfg(feature = "dfdx")]
 mod parameters;
+#[cfg(feature = "dfdx")]
+mod pyg_names;
 
 pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
 pub use kernel::EdgeKernel;

@@ -4,7 +4,7 @@ use super::{GraphConvolutionConfig, GraphConvolutionOperation};
 use crate::layers::check_fields;
 use crate::layers::rows::add_to_rows;
 use crate::{Features, Graph, LayerError, convolve};
-use bochner_nn::{Element, Leaf, Parameters, TapeInputs, record_one};
+use bochner_nn::{Element, Leaf, NameTable, Parameters, Reshape, TapeInputs, record_one};
 use bochner_numerics::Seed;
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
@@ -81,6 +81,43 @@ impl<E: Element> GraphConvolution<E> {
     /// The layer's settings.
     pub fn config(&self) -> &GraphConvolutionConfig {
         &self.config
+    }
+
+    /// The names of the layer's parameters in PyTorch Geometric's `GCNConv`, to read its weights and to write them:
+    /// `weight` is `lin.weight`, transposed, and `bias` is `bias`. PyTorch Geometric adds self loops by default
+    /// ([`Graph::with_self_loops`]).
+    ///
+    /// ```
+    /// use bochner_graph::dfdx::tensor::Cpu;
+    /// use bochner_graph::{Bias, GraphConvolution, GraphConvolutionConfig};
+    /// use bochner_nn::StateDict;
+    /// use bochner_numerics::Seed;
+    ///
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/layer/pyg-f32.safetensors"));
+    /// // `bytes` of a file that `safetensors.torch.save_file` has written of `GCNConv(4, 3)`.
+    /// let config = GraphConvolutionConfig {
+    ///     inputs: 4,
+    ///     outputs: 3,
+    ///     input_dropout: 0.0,
+    ///     bias: Bias::Learned,
+    /// };
+    /// let mut layer: GraphConvolution<f32> =
+    ///     GraphConvolution::try_new(&Cpu::default(), &config, Seed::new(1))?;
+    /// let state = StateDict::from_safetensors(bytes, "gcn.layer")?;
+    /// let names = layer.pyg_names();
+    /// names.load(&state, &mut layer)?;
+    /// let bytes = names.save(&layer)?.to_safetensors();
+    /// # assert_eq!(StateDict::from_safetensors(&bytes, "")?.tensors, state.tensors);
+    /// # Ok::<(), bochner_graph::LayerError>(())
+    /// ```
+    #[doc(alias = "load_state_dict")]
+    #[doc(alias = "state_dict")]
+    pub fn pyg_names(&self) -> NameTable {
+        let names = NameTable::new().row("weight", "lin.weight", Reshape::Transposed);
+        match self.bias {
+            Some(_) => names.row("bias", "bias", Reshape::Same),
+            None => names,
+        }
     }
 
     /// The convolution of features along which there is a gradient; one operation on the tape.

@@ -7,3 +7,4 @@ mod misuse;
 mod pytorch_geometric;
 mod setting;
 mod settings_are_checked_when_read;
+mod weights_of_pytorch_geometric;
