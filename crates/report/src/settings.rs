@@ -55,9 +55,18 @@ impl Settings {
         self.0["epochs"] = epochs.into();
     }
 
-    /// Whether every setting that an older description has is the same here. What it lacks had no other value then.
+    /// Whether every setting that an older description has is the same here, where it stood before or within the settings
+    /// of a model or a training. What the older one lacks had no other value then; what is left out here is zero.
     pub fn agree_with(&self, older: &Self) -> bool {
-        agree(&self.0, &older.0)
+        match &older.0 {
+            Value::Object(older) => older.iter().all(|(name, value)| {
+                let mut named = Vec::new();
+                find(&self.0, name, &mut named);
+                named.iter().any(|today| agree(today, value))
+                    || (named.is_empty() && value.as_f64() == Some(0.0))
+            }),
+            _ => self == older,
+        }
     }
 
     /// Every how many rows of the data set are used; one for all.
@@ -77,6 +86,16 @@ impl Settings {
     }
 }
 
+/// Collects the values of this name, at whatever depth.
+fn find<'a>(settings: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
+    for (other, value) in settings.as_object().into_iter().flatten() {
+        if other == name {
+            found.push(value);
+        }
+        find(value, name, found);
+    }
+}
+
 fn agree(today: &Value, older: &Value) -> bool {
     match (today, older) {
         (Value::Object(today), Value::Object(older)) => older.iter().all(|(name, value)| {
@@ -84,5 +103,32 @@ fn agree(today: &Value, older: &Value) -> bool {
             today.is_some_and(|today| agree(today, value))
         }),
         (today, older) => today == older,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_older_description_agrees_if_all_that_it_says_is_said_somewhere() {
+        let training = json!({"learning_rate": 0.1});
+        let today =
+            json!({"model": {"width": 8, "kind": {"heads": 2}}, "training": training, "epochs": 3});
+        let today = Settings::of(&today);
+        for (older, agrees) in [
+            (
+                json!({"width": 8, "heads": 2, "learning_rate": 0.1, "epochs": 3}),
+                true,
+            ),
+            (json!({"width": 8, "kind": {"heads": 2}, "l2": 0.0}), true),
+            (json!({"width": 8, "l2": 0.1}), false),
+            (json!({"width": 9}), false),
+            (json!({"kind": {"heads": 2, "width": 8}}), false),
+            (json!({"depth": 1}), false),
+        ] {
+            assert_eq!(today.agree_with(&Settings::of(&older)), agrees, "{older}");
+        }
     }
 }

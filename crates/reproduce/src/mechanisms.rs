@@ -6,6 +6,8 @@ use bochner_attention::{
     Variant, find,
     mechanism::{DirectInit, PrimalTrace, PrimalWeights},
 };
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::training::TrainingConfig;
 use bochner_report::Preset;
 
 /// Softmax attention.
@@ -102,6 +104,34 @@ pub fn in_decoder(mechanism: &Variant) -> Variant {
         }
         .into(),
         other => other.clone(),
+    }
+}
+
+/// A pre-LN encoder of this width, with so many heads, whose feed-forward parts are twice as wide.
+pub(crate) fn encoder(
+    layers: usize,
+    [width, heads]: [usize; 2],
+    dropout: f64,
+    attention: Variant,
+) -> EncoderConfig {
+    let layer = EncoderLayerConfig {
+        width,
+        heads,
+        hidden: 2 * width,
+        attention,
+        dropout,
+        norm: NormPlacement::Pre,
+        ..EncoderLayerConfig::default()
+    };
+    EncoderConfig { layers, layer }
+}
+
+/// Adam with this learning rate, and gradients of at most this norm.
+pub(crate) fn clipped(learning_rate: f64, norm: f64) -> TrainingConfig {
+    TrainingConfig {
+        learning_rate,
+        clip_norm: Some(norm),
+        ..TrainingConfig::default()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::suite::{Source, Suite};
 use crate::versions::stamp;
 use crate::{Config, Error, Store, Trial, trial};
 use bochner_datasets::DataStore;
-use bochner_report::check::{Check, Mark};
+use bochner_report::check::{self, Check, Mark};
 use bochner_report::claim::check_names;
 use bochner_report::judge::Judged;
 use bochner_report::judge::judge;
@@ -269,13 +269,16 @@ fn conclude(
     let asked = loaded.plan(Choices::Of(&results));
     let checks = match (config.scale, config.epochs, &config.models[..]) {
         // The checks are made for the scale as it is.
-        (Scale::Smoke, None, []) => suite.checks(
-            &Account {
+        (Scale::Smoke, None, []) => {
+            let account = Account {
                 plan: &asked,
                 ..account
-            },
-            files,
-        ),
+            };
+            let mut checks = vec![check::all_finished(&asked, &results)];
+            checks.extend(suite.checks(&account, files));
+            checks.extend(card.repeats.then(|| check::same_bits(&asked, &results)));
+            checks
+        }
         _ => Vec::new(),
     };
     account.checks = &checks;

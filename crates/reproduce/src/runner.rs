@@ -225,7 +225,7 @@ impl Run<'_> {
         let chosen = trial.rule().chosen(history, self.direction());
         match (trial.keeps(), chosen) {
             (Keep::Course, _) => {
-                let mut found = curves.and(trial.at(Moment::Last)?);
+                let mut found = curves.and(trial.findings(Moment::Last)?);
                 for (kind, moment, epoch) in [
                     ("first", Moment::First, Some(0)),
                     ("r", Moment::OfR, history.best_test(self.direction())),
@@ -233,18 +233,18 @@ impl Run<'_> {
                 ] {
                     if let Some(epoch) = epoch {
                         self.go_to(unit, trial, kind, epoch)?;
-                        found = found.and(trial.at(moment)?);
+                        found = found.and(trial.findings(moment)?);
                     }
                 }
                 Ok(found)
             }
-            (keeps @ (Keep::Weights | Keep::UntilLookedAt), Some(chosen)) => {
-                let last = trial.findings()?;
-                let kind = if keeps == Keep::Weights { "v" } else { LOOK };
-                self.go_to(unit, trial, kind, chosen)?;
-                Ok(curves.and(last.at_last()).and(trial.findings()?))
+            (Keep::UntilLookedAt, Some(chosen)) => {
+                let last = trial.findings(Moment::Last)?;
+                self.go_to(unit, trial, LOOK, chosen)?;
+                let found = trial.findings(Moment::OfV)?;
+                Ok(curves.and(last.at_last()).and(found))
             }
-            _ => Ok(curves.and(trial.findings()?)),
+            _ => Ok(curves.and(trial.findings(Moment::Last)?)),
         }
     }
 
@@ -281,13 +281,11 @@ impl Run<'_> {
     fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
         let direction = self.direction();
         let chosen = trial.rule().chosen(history, direction);
-        let v = ("v", chosen);
-        let r = ("r", history.best_test(direction));
+        let best = history.best_test(direction);
         let epochs = match trial.keeps() {
             Keep::Nothing => vec![],
             Keep::UntilLookedAt => vec![(LOOK, chosen)],
-            Keep::Weights => vec![v, r],
-            Keep::Course => vec![("first", Some(0)), v, r],
+            Keep::Course => vec![("first", Some(0)), ("v", chosen), ("r", best)],
         };
         let last = history.loss.len().checked_sub(1);
         for (kind, _) in epochs.into_iter().filter(|(_, epoch)| *epoch == last) {

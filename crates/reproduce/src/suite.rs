@@ -26,7 +26,8 @@ pub trait Suite: Experiment {
     /// [`Error::Data`] if a file is missing or wrong: then the set is skipped and the others run.
     fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error>;
 
-    /// The checks of scale `smoke`.
+    /// The checks of scale `smoke`, besides those of every suite: that all units are finished, and that the repeated ones
+    /// gave the same bits.
     fn checks(&self, account: &Account<'_>, files: &DataStore) -> Vec<Check>;
 }
 

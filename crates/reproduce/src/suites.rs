@@ -8,7 +8,8 @@
 //! 1. A [`Card`](bochner_report::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
 //!    baseline, the published numbers, and the texts of the report.
 //! 2. [`arms`](bochner_report::suite::Experiment::arms) of a set at a scale. An [`Arm`](bochner_report::plan::Arm) is a model with its splits or seeds and its
-//!    settings, any serde struct with a field `epochs`. An arm that depends on a choice is left out until
+//!    settings, any serde struct with a field `epochs`: best the model's and the training's own types, whole. An arm that
+//!    depends on a choice is left out until
 //!    [`Choices::best`](bochner_report::plan::Choices::best) has made it from arms of [`Role::Choice`](bochner_report::plan::Role::Choice).
 //! 3. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
 //!    [`Trial`](crate::Trial) for each unit. Trials of the models of this workspace are in [`trial`](crate::trial).
@@ -17,7 +18,8 @@
 //!    [`sections`](bochner_report::sections).
 //!
 //! Whatever decides a result is in a unit, whose id is a fingerprint of it: once rows of a suite are published, its names
-//! and settings stay as they are.
+//! stay as they are, and so do the names and values of its settings, wherever they stand
+//! ([`Settings::agree_with`](bochner_report::Settings::agree_with)).
 
 mod bipolar;
 mod cat;
@@ -100,6 +102,16 @@ pub const SUITES: [Entry; 19] = [
     Entry::Trained(&REGRESSION),
     Entry::Trained(&TRANSLATION),
 ];
+
+/// So many splits, each with its number as its seed.
+fn folds(n: usize) -> impl Iterator<Item = (usize, u64)> {
+    (0..n).map(|fold| (fold, fold as u64))
+}
+
+/// So many seeds on one split.
+fn seeds(n: u64) -> impl Iterator<Item = (usize, u64)> {
+    (0..n).map(|seed| (0, seed))
+}
 
 impl Entry {
     /// The name on the command line.

@@ -4,6 +4,7 @@ pub mod datapoints;
 mod early_stopping;
 pub mod events;
 pub mod gaussian_process;
+pub(crate) mod model;
 pub mod nodes;
 pub mod regressor;
 pub mod rows;
@@ -14,6 +15,7 @@ pub use early_stopping::EarlyStopping;
 
 use crate::Error;
 use crate::store::History;
+use bochner_datasets::Split;
 use bochner_report::Unit;
 use bochner_report::row::Heads;
 use bochner_report::row::{Artefacts, Row};
@@ -101,13 +103,11 @@ pub enum Keep {
     /// The weights of the V-epoch are kept until they have been inspected. The row holds what is found in them, and beside
     /// it, under the names of [`at_last`], what is found after the last epoch.
     UntilLookedAt,
-    /// The weights of the V- and the R-epoch are inspected and stay.
-    Weights,
-    /// The weights of the first, V-, R- and last epoch are inspected [one by one](Trial::at), and stay.
+    /// The weights of the first, V-, R- and last epoch are inspected one by one, and stay.
     Course,
 }
 
-/// An epoch whose model is looked at.
+/// An epoch whose model is inspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The first.
@@ -217,21 +217,13 @@ pub trait Trial {
         Keep::default()
     }
 
-    /// Looks at the model as it is.
+    /// Inspects the model as it is: after its last epoch, or with the weights that were kept of a moment.
     ///
     /// # Errors
     /// Whatever stops the inspection.
-    fn findings(&self) -> Result<Findings, Error> {
-        Ok(Findings::default())
-    }
-
-    /// Looks at the model as it is, where the weights of its whole course are kept.
-    ///
-    /// # Errors
-    /// Whatever stops the inspection.
-    fn at(&self, moment: Moment) -> Result<Findings, Error> {
+    fn findings(&self, moment: Moment) -> Result<Findings, Error> {
         let _ = moment;
-        self.findings()
+        Ok(Findings::default())
     }
 }
 
@@ -294,6 +286,17 @@ pub(crate) fn failed(unit: &Unit, error: &dyn fmt::Display) -> Error {
         unit: unit.id(),
         message: error.to_string(),
     }
+}
+
+/// The split of a unit.
+pub(crate) fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, Error> {
+    let split = splits.get(unit.split);
+    split.ok_or_else(|| failed(unit, &"there is no such split"))
+}
+
+/// The numbers of rows to train on, for validation and for test.
+pub(crate) fn sizes(split: &Split) -> [usize; 3] {
+    [&split.train, &split.validation, &split.test].map(Vec::len)
 }
 
 /// The settings of a unit as its suite knows them.

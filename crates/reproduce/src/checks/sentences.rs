@@ -1,16 +1,19 @@
 //! Sentences for scale `smoke`, and the published numbers of parameters.
 
 use crate::Error;
-use crate::mechanisms::mechanism;
-use crate::trial::sentences::{BayesSettings, SentenceSettings, parameters};
+use crate::mechanisms::{encoder, mechanism};
+use crate::trial::sentences::BayesSettings;
 use bochner_datasets::sentences::{Sentence, parse};
 use bochner_datasets::{
     DataStore, FOLD_SEED, Protocol, SentenceData, SentenceSet, Split, SplitMix64,
 };
+use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+use bochner_nn::parameter_count;
 use bochner_numerics::Seed;
 use bochner_report::Preset;
 use bochner_report::check::{Check, Mark};
 use bochner_report::suite::Set;
+use dfdx::tensor::Cpu;
 use rand::Rng;
 
 /// The control of Table 2.
@@ -99,24 +102,12 @@ pub(crate) fn increments() -> Check {
             .iter()
             .any(|&(name, added)| name == model && added > 0)
             .then_some(2.0);
-        let settings = SentenceSettings {
-            attention: mechanism(model, Preset::Paper, p, 64),
-            p,
-            points: p.map(|_| 64),
-            layers: 1,
-            width: 512,
-            heads: 8,
-            hidden: 2048,
-            dropout: 0.0,
-            word_dropout: 0.0,
-            longest: 60,
-            batch: 32,
-            epochs: 1,
-            learning_rate: 1e-3,
-            l2: 0.0,
-            clip_norm: 1.0,
-        };
-        parameters(&settings, 10, 2)
+        let attention = mechanism(model, Preset::Paper, p, 64);
+        let encoder = encoder(1, [512, 8], 0.0, attention);
+        let config = TextClassifierConfig::transformer(10, 2, 60, encoder);
+        let model: Result<TextClassifier<f32>, _> =
+            TextClassifier::try_new(&Cpu::default(), &config, Seed::new(0));
+        model.map(|model| parameter_count(&model))
     };
     let differ = |(model, added): &(&str, usize)| match (count(model), count("Transformer")) {
         (Ok(own), Ok(plain)) if own == plain + added => None,

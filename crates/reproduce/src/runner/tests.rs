@@ -74,24 +74,23 @@ impl Trial for Logistic {
         self.keeps
     }
 
-    fn at(&self, moment: Moment) -> Result<Findings, Error> {
-        let (name, mut finals) = match moment {
-            Moment::First => ("first", Finals::default()),
-            Moment::Last => ("last", Finals::default()),
-            Moment::OfV => ("of V", Finals::default()),
-            Moment::OfR => ("of R", Finals::default()),
-        };
-        match moment {
-            Moment::OfV => finals.v = Some(10.0 * self.state),
-            Moment::OfR => finals.r = Some(10.0 * self.state),
-            Moment::First | Moment::Last => {}
+    fn findings(&self, moment: Moment) -> Result<Findings, Error> {
+        if self.keeps != Keep::Course {
+            return Ok(Findings::of([("state", self.state)]).with("state", &self.state));
         }
+        let (name, value) = match moment {
+            Moment::First => ("first", None),
+            Moment::Last => ("last", None),
+            Moment::OfV => ("of V", Some(10.0 * self.state)),
+            Moment::OfR => ("of R", Some(10.0 * self.state)),
+        };
+        let finals = Finals {
+            v: value.filter(|_| moment == Moment::OfV),
+            r: value.filter(|_| moment == Moment::OfR),
+            ..Finals::default()
+        };
         let found = Findings::of([(name, self.state)]);
         Ok(Findings { finals, ..found })
-    }
-
-    fn findings(&self) -> Result<Findings, Error> {
-        Ok(Findings::of([("state", self.state)]).with("state", &self.state))
     }
 }
 
@@ -121,7 +120,7 @@ impl Units for Toy {
             epochs: 0,
             breaks_in: (self.breaks == Some(unit.split)).then_some(2),
             rule: self.rule,
-            keeps: self.keep.unwrap_or(Keep::Weights),
+            keeps: self.keep.unwrap_or(Keep::UntilLookedAt),
         }))
     }
 }
@@ -196,12 +195,6 @@ fn numbers_are_taken_in_the_right_epochs() {
     assert_eq!(row.measures["state, last epoch"], states[19]);
     assert_eq!(artefacts.get("state"), Some(validated));
     assert_eq!(artefacts.get("state, last epoch"), Some(states[19]));
-    let kept = |kind: &str| fs::read_to_string(store.weights(&units[0], kind)).unwrap();
-    assert_eq!(kept("r"), format!("{} {}", best.to_bits(), row.r_epoch));
-    assert_eq!(
-        kept("v"),
-        format!("{} {}", validated.to_bits(), row.v_epoch.unwrap())
-    );
 }
 
 #[test]
@@ -234,6 +227,13 @@ fn a_course_is_looked_at_in_four_epochs_whose_final_numbers_replace_those_of_eac
     assert_eq!(row.validation, Some(1.0 - validated));
     assert!(!row.measures.contains_key(Finals::REPLACED[2]));
 
+    let kept = |kind: &str| fs::read_to_string(whole.weights(&units[0], kind)).unwrap();
+    assert_eq!(kept("r"), format!("{} {}", best.to_bits(), row.r_epoch));
+    assert_eq!(
+        kept("v"),
+        format!("{} {}", validated.to_bits(), row.v_epoch.unwrap())
+    );
+
     // Interrupted after every epoch, the row is the same.
     let (_parts, parts) = store();
     while parts.row(&units[0]).unwrap().is_none() {
@@ -251,7 +251,6 @@ fn weights_that_are_kept_until_they_are_looked_at_go_with_the_row() {
     let (_directory, store) = store();
     let units = units(2);
     let toy = |interrupt_at_start| Toy {
-        keep: Some(Keep::UntilLookedAt),
         interrupt_at_start,
         ..Toy::default()
     };
@@ -407,7 +406,7 @@ fn a_unit_whose_kept_weights_are_lost_or_of_another_epoch_is_not_recorded() {
             };
             interrupted.run(&units[..1], &store, 1).unwrap();
         }
-        damage(&store.weights(&units[0], "v"));
+        damage(&store.weights(&units[0], LOOK));
         let outcome = Toy::default().run(&units, &store, 1).unwrap();
         assert_eq!((outcome.computed, outcome.failed.len()), (1, 1));
         let (unit, error) = &outcome.failed[0];

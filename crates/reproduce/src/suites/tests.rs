@@ -1,14 +1,10 @@
 //! What holds for every suite, and what its plan, claims and reports are known to say.
 
-mod classification;
-mod datapoints;
-mod figures;
-mod nodes;
-mod on_request;
-mod regression;
+mod pages;
+mod plans;
 mod studies;
-mod time;
-mod translation;
+mod trials;
+mod verdicts;
 
 use super::*;
 use crate::fixtures::row;

@@ -1,19 +1,17 @@
 //! Attention between datapoints: tables in which rows have copies, and regression on tables.
 
+use super::model::{AnyError, ModelTrial, Probe};
 use super::rows;
-use super::{Evaluation, Facts, Findings, Step, failed};
+use super::{Evaluation, Findings, Moment, read_settings, sizes};
 use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::RegressionData;
-use bochner_models::datapoints::{
-    Between, Cell, Column, Example, Masking, NptConfig, Table, Task, Trainer,
-};
+use bochner_models::datapoints::{Cell, Column, Example, Masking, NptConfig, Table, Task, Trainer};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::{Seed, standard_normal};
 use bochner_report::Unit;
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// How much the prediction of a copy moves when the visible target of a row is shifted, in units of the shift.
 pub const FOLLOWED: &str = "share of a shift that the copy follows";
@@ -30,20 +28,12 @@ const SHIFT: f32 = 1.5;
 /// The settings of a non-parametric Transformer and its training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NptSettings {
-    /// The width of a cell.
-    pub width: usize,
-    /// Heads of every attention.
-    pub heads: usize,
-    /// Between what each block attends.
-    pub blocks: Vec<Between>,
-    /// Rate of dropout.
-    pub dropout: f64,
+    /// The model.
+    pub model: NptConfig,
+    /// The training.
+    pub training: TrainingConfig,
     /// Passes over the tables.
     pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Largest norm of a gradient.
-    pub clip_norm: f64,
     /// What is learnt.
     #[serde(flatten)]
     pub learnt: Learnt,
@@ -118,40 +108,9 @@ impl Copies {
         }
     }
 
-    fn config(&self, settings: &NptSettings) -> NptConfig {
-        config(settings, self.features + 1)
-    }
-
     fn held_out(&self) -> usize {
         (self.tables / 8).max(1)
     }
-}
-
-fn config(settings: &NptSettings, columns: usize) -> NptConfig {
-    NptConfig {
-        columns: vec![Column::Number; columns],
-        width: settings.width,
-        heads: settings.heads,
-        blocks: settings.blocks.clone(),
-        attention: None,
-        normalised: Default::default(),
-        dropout: settings.dropout,
-        epsilon: 1e-12,
-    }
-}
-
-fn trainer(
-    settings: &NptSettings,
-    config: &NptConfig,
-    task: Task,
-    seed: Seed,
-) -> Result<Trainer, bochner_models::Error> {
-    let training = TrainingConfig {
-        learning_rate: settings.learning_rate,
-        clip_norm: Some(settings.clip_norm),
-        ..TrainingConfig::default()
-    };
-    Trainer::new(config, &training, task, seed)
 }
 
 /// Draws tables of copies for each unit.
@@ -159,8 +118,27 @@ pub(crate) struct DrawnCopies;
 
 impl Source for DrawnCopies {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        Ok(Box::new(LookUp::start(unit)?))
+        Ok(Box::new(look_up(unit)?))
     }
+}
+
+/// Draws the tables that a unit learns from.
+fn look_up(unit: &Unit) -> Result<ModelTrial<LookUp>, Error> {
+    let settings: NptSettings = read_settings(unit)?;
+    ModelTrial::new(unit, || {
+        let Learnt::Copies(copies) = settings.learnt else {
+            return Err("its settings are those of a data set".into());
+        };
+        let seed = Seed::new(unit.seed);
+        let probe = LookUp { copies, seed };
+        let examples = (0..copies.tables as u64).map(|i| {
+            let (values, wanted) = probe.drawn("training", i);
+            Example::new(copies.table(values), wanted)
+        });
+        let task = Task::new(examples.collect::<Result<_, _>>()?, Masking::NONE)?;
+        let trainer = Trainer::new(&settings.model, &settings.training, task, seed)?;
+        Ok((trainer, probe))
+    })
 }
 
 /// Whether the features of visible rows are as drawn.
@@ -172,43 +150,25 @@ enum Features {
 }
 
 struct LookUp {
-    unit: Unit,
     copies: Copies,
-    trainer: Trainer,
+    seed: Seed,
 }
 
 impl LookUp {
-    /// Draws what the unit learns from.
-    fn start(unit: &Unit) -> Result<Self, Error> {
-        let settings: NptSettings = crate::trial::read_settings(unit)?;
-        let Learnt::Copies(copies) = settings.learnt else {
-            return Err(failed(unit, &"its settings are those of a data set"));
-        };
-        let seed = Seed::new(unit.seed);
-        let examples = (0..copies.tables as u64).map(|i| {
-            let (values, wanted) = copies.draw(seed.child("training").nth(i));
-            Example::new(copies.table(values), wanted)
-        });
-        let trainer = examples
-            .collect::<Result<_, _>>()
-            .and_then(|examples| Task::new(examples, Masking::NONE))
-            .and_then(|task| trainer(&settings, &copies.config(&settings), task, seed));
-        Ok(Self {
-            unit: unit.clone(),
-            copies,
-            trainer: trainer.map_err(|error| failed(unit, &error))?,
-        })
-    }
-
     /// The mean squared error over the tables of a part, over the variance of what was to be predicted.
-    fn error(&self, part: &str, features: Features) -> Result<f64, Error> {
+    fn error(
+        &self,
+        trainer: &Trainer,
+        part: &str,
+        features: Features,
+    ) -> Result<f64, bochner_models::Error> {
         let (mut apart, mut truths) = (0.0, Vec::new());
         for i in 0..self.copies.held_out() as u64 {
             let (mut values, wanted) = self.drawn(part, i);
             if features == Features::Rotated {
                 self.copies.rotate(&mut values);
             }
-            let predicted = self.predict(&self.copies.table(values))?;
+            let predicted = self.predict(trainer, values)?;
             for ([row, _], truth) in wanted {
                 apart += (f64::from(predicted[row]) - f64::from(truth)).powi(2);
                 truths.push(f64::from(truth));
@@ -224,22 +184,20 @@ impl LookUp {
 
     /// The table of this number of a part, and its hidden targets.
     fn drawn(&self, part: &str, number: u64) -> (Array2<f32>, Vec<Cell>) {
-        self.copies
-            .draw(Seed::new(self.unit.seed).child(part).nth(number))
+        self.copies.draw(self.seed.child(part).nth(number))
     }
 
     /// What happens when the visible target of the first row of each test table is shifted: how far the prediction of its
     /// copy follows, and how far others stay where they were.
-    fn intervention(&self) -> Result<[f64; 2], Error> {
+    fn intervention(&self, trainer: &Trainer) -> Result<[f64; 2], bochner_models::Error> {
         let (mut followed, mut moved, mut others) = (0.0, 0.0, 0);
         let tables = self.copies.held_out() as u64;
         for i in 0..tables {
             let (values, wanted) = self.drawn("test", i);
             let mut shifted = values.clone();
             shifted[[0, self.copies.features]] += SHIFT;
-            let [before, after] =
-                [values, shifted].map(|values| self.predict(&self.copies.table(values)));
-            let (before, after) = (before?, after?);
+            let before = self.predict(trainer, values)?;
+            let after = self.predict(trainer, shifted)?;
             let move_of = |row: usize| f64::from((after[row] - before[row]) / SHIFT);
             followed += move_of(1);
             for ([row, _], _) in wanted.into_iter().skip(1) {
@@ -253,52 +211,35 @@ impl LookUp {
         ])
     }
 
-    fn predict(&self, table: &Table) -> Result<Vec<f32>, Error> {
-        let predicted = self.trainer.predict(table, self.copies.features);
-        let predicted = predicted.map_err(|error| failed(&self.unit, &error))?;
+    fn predict(
+        &self,
+        trainer: &Trainer,
+        values: Array2<f32>,
+    ) -> Result<Vec<f32>, bochner_models::Error> {
+        let predicted = trainer.predict(&self.copies.table(values), self.copies.features)?;
         Ok(predicted.into_iter().collect())
     }
 }
 
-impl Trial for LookUp {
-    fn facts(&self) -> Facts {
-        let held_out = self.copies.held_out() * self.copies.pairs;
-        Facts {
-            parameters: self.trainer.parameter_count(),
-            train_rows: self.copies.tables * self.copies.pairs,
-            validation_rows: held_out,
-            test_rows: held_out,
-        }
+impl Probe for LookUp {
+    type Model = Trainer;
+
+    fn rows(&self) -> [usize; 3] {
+        let held_out = self.copies.held_out();
+        [self.copies.tables, held_out, held_out].map(|tables| tables * self.copies.pairs)
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        epoch(&self.unit, &mut self.trainer)
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
+    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
         Ok(Evaluation {
-            validation: Some(self.error("validation", Features::AsDrawn)?),
-            test: self.error("test", Features::AsDrawn)?,
+            validation: Some(self.error(trainer, "validation", Features::AsDrawn)?),
+            test: self.error(trainer, "test", Features::AsDrawn)?,
             ..Evaluation::default()
         })
     }
 
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
-    }
-
-    fn findings(&self) -> Result<Findings, Error> {
-        let [followed, still] = self.intervention()?;
-        let corrupted = self.error("test", Features::Rotated)?;
+    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+        let [followed, still] = self.intervention(trainer)?;
+        let corrupted = self.error(trainer, "test", Features::Rotated)?;
         Ok(Findings::of([
             (FOLLOWED, followed),
             (AGREES, agreement(followed)),
@@ -312,18 +253,9 @@ fn agreement(followed: f64) -> f64 {
     1.0 - (1.0 - followed).abs()
 }
 
-fn epoch(unit: &Unit, trainer: &mut Trainer) -> Result<Step, Error> {
-    let report = trainer.epoch().map_err(|error| failed(unit, &error))?;
-    Ok(Step {
-        loss: report.loss,
-        mse: report.squared_error,
-    })
-}
-
 /// A regression data set as one table, in which the targets of validation and test are hidden.
-struct Regression<'a> {
+struct HiddenTargets<'a> {
     task: rows::Task<'a>,
-    trainer: Trainer,
     table: Table,
     /// The mean and the standard deviation of the training targets.
     scale: [f64; 2],
@@ -331,39 +263,38 @@ struct Regression<'a> {
 
 /// Sets up a model of the rows.
 pub(super) fn start<'a>(
+    unit: &Unit,
     task: rows::Task<'a>,
     settings: &NptSettings,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
-    Ok(Box::new(regression(task, settings)?))
+    Ok(Box::new(hidden_targets(unit, task, settings)?))
 }
 
-fn regression<'a>(task: rows::Task<'a>, settings: &NptSettings) -> Result<Regression<'a>, Error> {
-    let Learnt::Rows {
-        target_rate,
-        feature_rate,
-    } = settings.learnt
-    else {
-        return Err(task.failed(&"its settings are those of tables of copies"));
-    };
-    let (table, scale) = standardised(task.data, &task.split.train);
-    let columns = table.columns().len();
-    let masking = Masking {
-        targets: vec![columns - 1],
-        target_rate,
-        feature_rate,
-        feature_weight: if feature_rate > 0.0 { 1.0 } else { 0.0 },
-        steps: settings.epochs as u64,
-    };
-    let seed = Seed::new(task.unit.seed);
-    let trainer = Example::new(table.clone(), Vec::new())
-        .and_then(|example| Task::new(vec![example], masking))
-        .and_then(|learnt| trainer(settings, &config(settings, columns), learnt, seed));
-    let trainer = trainer.map_err(|error| task.failed(&error))?;
-    Ok(Regression {
-        task,
-        trainer,
-        table,
-        scale,
+fn hidden_targets<'a>(
+    unit: &Unit,
+    task: rows::Task<'a>,
+    settings: &NptSettings,
+) -> Result<ModelTrial<HiddenTargets<'a>>, Error> {
+    ModelTrial::new(unit, || {
+        let Learnt::Rows {
+            target_rate,
+            feature_rate,
+        } = settings.learnt
+        else {
+            return Err("its settings are those of tables of copies".into());
+        };
+        let (table, scale) = standardised(task.data, &task.split.train);
+        let masking = Masking {
+            targets: vec![table.columns().len() - 1],
+            target_rate,
+            feature_rate,
+            feature_weight: if feature_rate > 0.0 { 1.0 } else { 0.0 },
+            steps: settings.epochs as u64,
+        };
+        let learnt = Task::new(vec![Example::new(table.clone(), Vec::new())?], masking)?;
+        let seed = Seed::new(unit.seed);
+        let trainer = Trainer::new(&settings.model, &settings.training, learnt, seed)?;
+        Ok((trainer, HiddenTargets { task, table, scale }))
     })
 }
 
@@ -406,42 +337,26 @@ fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
     (table, scale)
 }
 
-impl Regression<'_> {
+impl HiddenTargets<'_> {
     /// What the model predicts for each row, in the unit of the targets.
-    fn predictions(&self) -> Result<Vec<f64>, Error> {
+    fn predictions(&self, trainer: &Trainer) -> Result<Vec<f64>, bochner_models::Error> {
         let target = self.table.columns().len() - 1;
-        let predicted = self.trainer.predict(&self.table, target);
-        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        let predicted = trainer.predict(&self.table, target)?;
         let [mean, deviation] = self.scale;
         let of_scale = |&y: &f32| mean + deviation * f64::from(y);
         Ok(predicted.iter().map(of_scale).collect())
     }
 }
 
-impl Trial for Regression<'_> {
-    fn facts(&self) -> Facts {
-        self.task.facts(self.trainer.parameter_count())
+impl Probe for HiddenTargets<'_> {
+    type Model = Trainer;
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(self.task.split)
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        epoch(&self.task.unit, &mut self.trainer)
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        Ok(self.task.evaluate(&self.predictions()?))
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
+    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+        Ok(self.task.evaluate(&self.predictions(trainer)?))
     }
 }
 

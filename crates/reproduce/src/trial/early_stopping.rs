@@ -148,14 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn so_does_an_epoch_in_which_both_are_best() {
-        let curve = [1.0, 1.1, 0.9, 1.0, 1.0];
-        let history = curves(&curve, &curve);
-        assert_eq!(end(rule(2), &history), Some(5));
-        assert_eq!(rule(2).chosen(&history), Some(2));
-    }
-
-    #[test]
     fn the_epoch_that_is_kept_is_the_last_one_in_which_both_were_best() {
         // The smallest error is that of the third epoch, the smallest loss that of the fourth.
         let history = falling();
@@ -173,27 +165,6 @@ mod tests {
         let equal_error = curves(&[1.0, 1.1, 1.2, 1.3], &[0.5; 4]);
         assert_eq!(end(rule(1), &equal_error), None);
         assert_eq!(rule(1).chosen(&equal_error), Some(0));
-    }
-
-    #[test]
-    fn the_first_epoch_is_kept_if_nothing_is_better() {
-        let history = curves(&[0.1, 0.2, 0.3], &[0.1, 0.2, 0.3]);
-        assert_eq!(rule(2).chosen(&history), Some(0));
-        assert_eq!(end(rule(2), &history), Some(3));
-        assert_eq!(rule(2).chosen(&History::default()), None);
-        assert!(!rule(1).stops(&History::default()));
-    }
-
-    #[test]
-    fn patience_is_counted_in_whole_epochs() {
-        // Best in the third epoch, worse ever after: 100 more.
-        let mut loss = vec![0.9, 0.8, 0.7];
-        let mut error = vec![0.3, 0.3, 0.2];
-        loss.extend([0.75; 200]);
-        error.extend([0.25; 200]);
-        let history = curves(&loss, &error);
-        assert_eq!(end(rule(100), &history), Some(103));
-        assert_eq!(rule(100).chosen(&history), Some(2));
     }
 
     #[test]

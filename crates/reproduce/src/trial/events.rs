@@ -1,11 +1,11 @@
 //! Models of next events: times, positions or shuffled times as what the model takes for times.
 
-use super::{Evaluation, Facts, Findings, Step, failed};
+use super::model::{AnyError, ModelTrial, Probe};
+use super::{Evaluation, Findings, Moment, read_settings, split_of};
 use crate::suite::Source;
 use crate::{Error, Trial};
-use bochner_attention::Softmax;
 use bochner_datasets::{EventData, EventSequence, Split};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::encoder::EncoderConfig;
 use bochner_models::next_event::{Events, NextEventConfig, Task, TimeSense, Trainer};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
@@ -13,7 +13,6 @@ use bochner_report::Unit;
 use bochner_text::BatchConfig;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The accuracy on the last event of each test sequence, in the epoch of the V-number.
 pub const LAST_EVENT: &str = "last event";
@@ -33,22 +32,14 @@ pub struct EventSettings {
     pub unit: f64,
     /// How many events are read, counted from the end of a sequence; one more is foretold.
     pub longest: usize,
-    /// Width of the model, features of times included.
-    pub width: usize,
-    /// Heads of the attention layer.
-    pub heads: usize,
-    /// Width of the feed-forward layer.
-    pub hidden: usize,
-    /// Rate of dropout.
-    pub dropout: f64,
+    /// The encoder, whose width includes the features of times.
+    pub encoder: EncoderConfig,
     /// Sequences in a batch.
     pub batch: usize,
+    /// The training.
+    pub training: TrainingConfig,
     /// Passes over the training sequences.
     pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Largest norm of a gradient.
-    pub clip_norm: f64,
 }
 
 /// What a model takes for the times of events.
@@ -65,23 +56,6 @@ pub enum Clock {
 }
 
 impl EventSettings {
-    fn config(&self, kinds: usize) -> NextEventConfig {
-        let layer = EncoderLayerConfig {
-            width: self.width,
-            heads: self.heads,
-            hidden: self.hidden,
-            attention: Softmax::default().into(),
-            dropout: self.dropout,
-            norm: NormPlacement::Pre,
-            ..Default::default()
-        };
-        NextEventConfig {
-            kinds,
-            encoder: EncoderConfig { layers: 1, layer },
-            time: self.time.clone(),
-        }
-    }
-
     fn batches(&self) -> BatchConfig {
         BatchConfig {
             tokens: self.batch * self.longest,
@@ -108,63 +82,63 @@ impl EventSettings {
 
 impl Source for EventData {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        let settings: EventSettings = crate::trial::read_settings(unit)?;
-        let split = self.splits.get(unit.split);
-        let split = split.ok_or_else(|| failed(unit, &"there is no such split"))?;
+        let settings: EventSettings = read_settings(unit)?;
+        let split = split_of(unit, &self.splits)?;
         let seed = Seed::new(unit.seed);
-        let part = |rows: &[usize]| -> Vec<Events> {
-            let own = |&row: &usize| {
-                let seed = seed.child("shuffle").nth(row as u64);
-                settings.events(&self.sequences[row], settings.clock, seed)
+        let trial = ModelTrial::new(unit, || {
+            let part = |rows: &Vec<usize>| -> Vec<Events> {
+                let events = |&row: &usize| {
+                    let seed = seed.child("shuffle").nth(row as u64);
+                    settings.events(&self.sequences[row], settings.clock, seed)
+                };
+                rows.iter().map(events).collect()
             };
-            rows.iter().map(own).collect()
-        };
-        let training = TrainingConfig {
-            learning_rate: settings.learning_rate,
-            clip_norm: Some(settings.clip_norm),
-            ..TrainingConfig::default()
-        };
-        let config = settings.config(self.names.len());
-        let trainer = Task::new(part(&split.train), settings.batches())
-            .and_then(|task| Trainer::new(&config, &training, task, seed));
-        Ok(Box::new(Next {
-            unit: unit.clone(),
-            trainer: trainer.map_err(|error| failed(unit, &error))?,
-            validation: part(&split.validation),
-            test: part(&split.test),
-            data: self,
-            split,
-            settings,
-        }))
+            let config = NextEventConfig {
+                kinds: self.names.len(),
+                encoder: settings.encoder.clone(),
+                time: settings.time.clone(),
+            };
+            let parts = [&split.train, &split.validation, &split.test].map(part);
+            let task = Task::new(parts[0].clone(), settings.batches())?;
+            let trainer = Trainer::new(&config, &settings.training, task, seed)?;
+            let probe = Next {
+                data: self,
+                split,
+                parts,
+                seed,
+                settings,
+            };
+            Ok((trainer, probe))
+        });
+        Ok(Box::new(trial?))
     }
 }
 
 struct Next<'a> {
-    unit: Unit,
     settings: EventSettings,
     data: &'a EventData,
     split: &'a Split,
-    validation: Vec<Events>,
-    test: Vec<Events>,
-    trainer: Trainer,
+    /// The sequences to train on, for validation and for test.
+    parts: [Vec<Events>; 3],
+    seed: Seed,
 }
 
 impl Next<'_> {
     /// The mean distance between the logits on the test part, as it is and with other times. Positions stay what they are.
-    fn moved(&self) -> Result<f64, bochner_models::Error> {
+    fn moved(&self, trainer: &Trainer) -> Result<f64, bochner_models::Error> {
         let clock = match self.settings.clock {
             Clock::Position => Clock::Position,
             Clock::Time | Clock::Shuffled => Clock::Shuffled,
         };
         let other = |&row: &usize| {
-            let seed = Seed::new(self.unit.seed).child("moved").nth(row as u64);
+            let seed = self.seed.child("moved").nth(row as u64);
             let whole = &self.data.sequences[row];
             self.settings.events(whole, clock, seed)
         };
         let others: Vec<Events> = self.split.test.iter().map(other).collect();
-        let pairs = self.trainer.predict(&self.test)?.into_iter();
+        let pairs = trainer.predict(&self.parts[2])?.into_iter();
         let (mut sum, mut count) = (0.0, 0);
-        for (one, other) in pairs.zip(self.trainer.predict(&others)?) {
+        for (one, other) in pairs.zip(trainer.predict(&others)?) {
             let apart = one.iter().zip(&other).map(|(a, b)| f64::from(a - b).abs());
             sum += apart.sum::<f64>();
             count += one.len();
@@ -174,44 +148,32 @@ impl Next<'_> {
 
     /// How often the kind that is last most often in training is last in the test part, too.
     fn most_frequent(&self) -> f64 {
-        let last = |own: &Events| own.kinds.last().copied();
+        let last = |events: &Events| events.kinds.last().copied();
+        let [train, _, test] = &self.parts;
         let mut counts = vec![0_usize; self.data.names.len()];
-        for kind in self.trainer.task().sequences().iter().filter_map(last) {
+        for kind in train.iter().filter_map(last) {
             counts[kind] += 1;
         }
         let frequent = (0..counts.len()).max_by_key(|&kind| counts[kind]);
-        let right = self.test.iter().filter(|own| last(own) == frequent).count();
-        right as f64 / self.test.len() as f64
+        let right = test.iter().filter(|events| last(events) == frequent);
+        right.count() as f64 / test.len() as f64
     }
 }
 
-impl Trial for Next<'_> {
+impl Probe for Next<'_> {
+    type Model = Trainer;
+
     /// Rows are events that are foretold.
-    fn facts(&self) -> Facts {
-        let count = |part: &[Events]| part.iter().map(|own| own.kinds.len() - 1).sum();
-        Facts {
-            parameters: self.trainer.parameter_count(),
-            train_rows: count(self.trainer.task().sequences()),
-            validation_rows: count(&self.validation),
-            test_rows: count(&self.test),
-        }
+    fn rows(&self) -> [usize; 3] {
+        let foretold = |events: &Events| events.kinds.len() - 1;
+        self.parts
+            .each_ref()
+            .map(|part| part.iter().map(foretold).sum())
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let report = self.trainer.epoch();
-        let report = report.map_err(|error| failed(&self.unit, &error))?;
-        Ok(Step {
-            loss: report.loss,
-            mse: report.squared_error,
-        })
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        let assess = |part: &[Events]| {
-            let seen = self.trainer.assess(part);
-            seen.map_err(|error| failed(&self.unit, &error))
-        };
-        let (validation, test) = (assess(&self.validation)?, assess(&self.test)?);
+    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+        let [_, validation, test] = &self.parts;
+        let (validation, test) = (trainer.assess(validation)?, trainer.assess(test)?);
         Ok(Evaluation {
             validation: Some(1.0 - validation.all.error),
             validation_loss: Some(validation.all.cross_entropy),
@@ -220,23 +182,9 @@ impl Trial for Next<'_> {
         })
     }
 
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
-    }
-
-    fn findings(&self) -> Result<Findings, Error> {
-        let moved = self.moved().map_err(|error| failed(&self.unit, &error))?;
+    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
         Ok(Findings::of([
-            (MOVED, moved),
+            (MOVED, self.moved(trainer)?),
             (MOST_FREQUENT, self.most_frequent()),
         ]))
     }
@@ -245,6 +193,8 @@ impl Trial for Next<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanisms::encoder;
+    use bochner_attention::Softmax;
     use bochner_datasets::Protocol;
     use bochner_report::{Preset, Scale, Settings};
 
@@ -254,14 +204,13 @@ mod tests {
             clock: Clock::Time,
             unit: 10.0,
             longest: 4,
-            width: 8,
-            heads: 1,
-            hidden: 8,
-            dropout: 0.0,
+            encoder: encoder(1, [8, 1], 0.0, Softmax::default().into()),
             batch: 4,
+            training: TrainingConfig {
+                learning_rate: 2e-2,
+                ..TrainingConfig::default()
+            },
             epochs: 1,
-            learning_rate: 1e-3,
-            clip_norm: 1.0,
         }
     }
 
@@ -321,10 +270,6 @@ mod tests {
             }],
             provenance: Vec::new(),
         };
-        let settings = EventSettings {
-            learning_rate: 2e-2,
-            ..settings()
-        };
         let unit = Unit {
             suite: "time".into(),
             scale: Scale::Smoke,
@@ -335,7 +280,7 @@ mod tests {
             split: 0,
             seed: 1,
             repeat: 0,
-            settings: Settings::of(&settings),
+            settings: Settings::of(&settings()),
             versions: None,
         };
         let mut trial = data.start(&unit).unwrap();
@@ -346,7 +291,7 @@ mod tests {
             trial.epoch().unwrap();
         }
         let seen = trial.evaluate().unwrap();
-        let found = trial.findings().unwrap().measures;
+        let found = trial.findings(Moment::Last).unwrap().measures;
         let [(name, last)] = seen.others[..] else {
             panic!("{seen:?}")
         };

@@ -1,12 +1,15 @@
 //! A Gaussian process, one step up the evidence of the training rows an epoch.
 
+use super::model::{AnyError, ModelTrial, Probe, Training};
 use super::rows::Task;
-use super::{Evaluation, Facts, Findings, Step};
-use crate::store::read_json;
+use super::{Evaluation, Findings, Moment, sizes};
 use crate::{Error, Trial};
 use bochner_gp::{EvidenceGradient, GaussianProcess, rbf_process, spectral_mixture_process};
+use bochner_models::training::EpochReport;
+use bochner_nn::Integrity;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, AdamRule, Moments};
+use bochner_report::Unit;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -51,32 +54,30 @@ pub enum Covariance {
 
 /// Sets up the training.
 pub(crate) fn start<'a>(
+    unit: &Unit,
     task: Task<'a>,
     settings: ProcessSettings,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
-    let rows = Rows::of(&task);
-    let adam = AdamConfig {
-        learning_rate: settings.learning_rate,
-        ..AdamConfig::default()
-    };
-    let begin = || {
-        let process = process(&settings, &rows.train, Seed::new(task.unit.seed))?;
-        let standing = Standing::of(&process, &rows)?;
-        Ok((process, standing))
-    };
-    let begun: Result<_, bochner_gp::Error> = begin();
-    let (process, standing) = begun.map_err(|error| task.failed(&error))?;
-    let coordinates = process.coordinates();
-    Ok(Box::new(Process {
-        task,
-        rows,
-        process,
-        adam,
-        moments: Moments::zeros(coordinates.len()),
-        coordinates,
-        standing,
-        epochs: 0,
-    }))
+    let trial = ModelTrial::new(unit, || {
+        let rows = Rows::of(&task);
+        let process = process(&settings, &rows.train, Seed::new(unit.seed))?;
+        let coordinates = process.coordinates();
+        let model = Process {
+            unit: unit.id(),
+            standing: Standing::of(&process, &rows)?,
+            rows,
+            process,
+            adam: AdamConfig {
+                learning_rate: settings.learning_rate,
+                ..AdamConfig::default()
+            },
+            moments: Moments::zeros(coordinates.len()),
+            coordinates,
+            epochs: 0,
+        };
+        Ok((model, task))
+    });
+    Ok(Box::new(trial?))
 }
 
 /// Where the terms of a spectral mixture start is drawn anew on every split.
@@ -152,8 +153,8 @@ impl Standing {
     }
 }
 
-struct Process<'a> {
-    task: Task<'a>,
+pub(crate) struct Process {
+    unit: String,
     rows: Rows,
     process: GaussianProcess,
     adam: AdamConfig,
@@ -176,7 +177,7 @@ struct Saved {
     moments: [Vec<f64>; 2],
 }
 
-impl Process<'_> {
+impl Process {
     fn step(&mut self) -> Result<(), bochner_gp::Error> {
         let gradient = &self.standing.gradient;
         let observations = gradient.evidence.observations as f64;
@@ -204,59 +205,64 @@ impl Process<'_> {
     }
 }
 
-impl Trial for Process<'_> {
-    fn facts(&self) -> Facts {
-        self.task.facts(self.process.parameters().len())
-    }
-
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let evidence = self.standing.gradient.evidence;
-        let train = &self.rows.train_rows;
-        let before = Step {
+impl Training for Process {
+    /// Reports on the process before its step.
+    fn epoch(&mut self) -> Result<EpochReport, AnyError> {
+        let (evidence, rows) = (self.standing.gradient.evidence, &self.rows);
+        let pairs = rows.train_rows.iter().zip(&rows.train.y);
+        let square = |(&row, y): (&usize, &f64)| (self.standing.predicted[row] - y).powi(2);
+        let report = EpochReport {
             loss: -evidence.log_likelihood / evidence.observations as f64,
-            mse: self.task.square_error(&self.standing.predicted, train),
+            squared_error: pairs.map(square).sum::<f64>() / rows.train_rows.len() as f64,
+            ..EpochReport::default()
         };
-        self.step().map_err(|error| self.task.failed(&error))?;
-        Ok(before)
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        Ok(self.task.evaluate(&self.standing.predicted))
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let parameters = self.process.parameters().into_iter();
-        let saved = Saved {
-            unit: self.task.unit.id(),
-            epochs: self.epochs,
-            parameters: parameters.map(|p| p.value).collect(),
-            coordinates: self.coordinates.clone(),
-            moments: [self.moments.first.clone(), self.moments.second.clone()],
-        };
-        let saved = serde_json::to_vec(&saved).expect("plain numbers");
-        std::fs::write(path, saved).map_err(Error::io("write", path))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        let refused = |message: String| Error::Checkpoint {
-            path: path.to_owned(),
-            message,
-        };
-        let saved: Option<Saved> = read_json(path)?;
-        let saved = saved.ok_or_else(|| refused("it is not there".to_owned()))?;
-        if saved.unit != self.task.unit.id() {
-            return Err(refused(format!("it is that of {}", saved.unit)));
-        }
-        self.go_on(saved)
-            .map_err(|error| refused(error.to_string()))
+        self.step()?;
+        Ok(report)
     }
 
     fn epochs_done(&self) -> usize {
         self.epochs
     }
 
-    fn findings(&self) -> Result<Findings, Error> {
-        let shown = self.task.predictions(&self.standing.predicted);
+    fn parameters(&self) -> usize {
+        self.process.parameters().len()
+    }
+
+    fn save(&self, path: &Path) -> Result<(), AnyError> {
+        let parameters = self.process.parameters().into_iter();
+        let saved = Saved {
+            unit: self.unit.clone(),
+            epochs: self.epochs,
+            parameters: parameters.map(|p| p.value).collect(),
+            coordinates: self.coordinates.clone(),
+            moments: [self.moments.first.clone(), self.moments.second.clone()],
+        };
+        Ok(std::fs::write(path, serde_json::to_vec(&saved)?)?)
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError> {
+        let saved: Saved = serde_json::from_slice(&std::fs::read(path)?)?;
+        if saved.unit != self.unit {
+            return Err(format!("it is that of {}", saved.unit).into());
+        }
+        self.go_on(saved)?;
+        Ok(Integrity::Verified)
+    }
+}
+
+impl Probe for Task<'_> {
+    type Model = Process;
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(self.split)
+    }
+
+    fn evaluate(&self, process: &Process) -> Result<Evaluation, AnyError> {
+        Ok(Task::evaluate(self, &process.standing.predicted))
+    }
+
+    fn findings(&self, process: &Process, _: Moment) -> Result<Findings, AnyError> {
+        let shown = self.predictions(&process.standing.predicted);
         let shown = shown.map(|shown| Findings::default().with("predictions", &shown));
         Ok(shown.unwrap_or_default())
     }
@@ -271,7 +277,6 @@ mod tests {
         DataStore, Policy, Protocol, RegressionData, RegressionSet, Rows as Which, load,
     };
     use bochner_report::Scale;
-    use bochner_report::Unit;
 
     fn passenger() -> RegressionData {
         let store = DataStore::new(Policy::Offline);
@@ -284,31 +289,8 @@ mod tests {
     }
 
     fn begin<'a>(unit: &Unit, data: &'a RegressionData) -> Box<dyn Trial + 'a> {
-        let task = Task::of(unit, data).unwrap();
-        start(task, unit.settings.read().unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_resumed_process_goes_on_with_the_same_bits() {
-        let data = passenger();
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("process");
-        for model in ["GP (RBF)", "GP (SM)"] {
-            let start = || begin(&unit(model), &data);
-            let (mut whole, mut resumed) = (start(), start());
-            for _ in 0..3 {
-                whole.epoch().unwrap();
-            }
-            whole.save(&path).unwrap();
-            resumed.resume(&path).unwrap();
-            assert_eq!(resumed.epochs_done(), 3);
-            for _ in 0..4 {
-                assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap());
-                assert_eq!(whole.evaluate().unwrap(), resumed.evaluate().unwrap());
-            }
-        }
-        let mut other = begin(&unit("GP (RBF)"), &data);
-        assert!(matches!(other.resume(&path), Err(Error::Checkpoint { .. })));
+        let task = Task::new(unit, data).unwrap();
+        start(unit, task, unit.settings.read().unwrap()).unwrap()
     }
 
     #[test]

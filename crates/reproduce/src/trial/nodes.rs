@@ -2,42 +2,35 @@
 
 pub mod heads;
 
-use super::{EarlyStopping, Evaluation, Facts, Findings, Keep, Rule, Step, failed};
+use super::model::{AnyError, ModelTrial, Probe};
+use super::{EarlyStopping, Evaluation, Findings, Keep, Moment, Rule, read_settings, sizes};
+use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::{CsrMatrix, EdgeList, PlanetoidData, PlantedPartition, Split};
 use bochner_graph::{Graph, GraphAttention, GraphInspection, SparseFeatures};
-use bochner_models::node_classifier::{
-    Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
-};
+use bochner_models::node_classifier::{NodeClassifierConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
 use bochner_report::Unit;
 use heads::Kept;
 use ndarray::Array3;
 use serde::{Deserialize, Serialize};
-use std::fmt::Display;
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 /// The settings of a node classifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeSettings {
-    /// What its two layers are, with all their settings.
-    pub architecture: Architecture,
-    /// The norm of its magnitudes; absent where it has no choice.
+    /// The model.
+    pub model: NodeClassifierConfig,
+    /// The norm of its attention's magnitudes; absent where it has no choice.
     pub p: Option<f64>,
     /// Its spectral points R; absent where it has none.
     pub points: Option<usize>,
-    /// The share of inputs, and with attention of transformed features and weights, that is dropped in
-    /// training.
-    pub dropout: f64,
-    /// The factor of half the squared norm of the parameters in the objective.
-    pub l2: f64,
+    /// The training.
+    pub training: TrainingConfig,
     /// Passes over the graph, at most.
     pub epochs: usize,
     /// The passes in a row without progress on the validation part after which training ends.
     pub patience: NonZeroUsize,
-    /// Adam's step size.
-    pub learning_rate: f64,
 }
 
 /// The seed whose units keep their spectral points, for pictures.
@@ -125,104 +118,82 @@ impl Prepared {
     }
 }
 
-/// Sets up the training of a unit.
-pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn Trial + 'a>, Error> {
-    let settings: NodeSettings = crate::trial::read_settings(unit)?;
-    let trainer = trainer(&settings, prepared, Seed::new(unit.seed));
-    let mut classifier = Classifier {
-        unit: unit.clone(),
-        prepared,
-        rule: EarlyStopping {
-            patience: settings.patience,
-        },
-        trainer: trainer.map_err(|error| failed(unit, &error))?,
-        start: None,
-    };
-    if prepared.looked_at {
-        classifier.start = classifier.before_training()?;
+impl Source for Prepared {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        let settings: NodeSettings = read_settings(unit)?;
+        let trial = ModelTrial::new(unit, || {
+            let (seed, task) = (Seed::new(unit.seed), self.task.clone());
+            let trainer = Trainer::new(&settings.model, &settings.training, task, seed)?;
+            let mut probe = Nodes {
+                prepared: self,
+                rule: EarlyStopping {
+                    patience: settings.patience,
+                },
+                seed: unit.seed,
+                start: None,
+            };
+            if self.looked_at {
+                probe.start = probe.before_training(&trainer)?;
+            }
+            Ok((trainer, probe))
+        });
+        Ok(Box::new(trial?))
     }
-    Ok(Box::new(classifier))
 }
 
-fn trainer(
-    settings: &NodeSettings,
-    prepared: &Prepared,
-    seed: Seed,
-) -> Result<Trainer, bochner_models::Error> {
-    let task = prepared.task.clone();
-    let config = NodeClassifierConfig {
-        inputs: task.features().columns(),
-        classes: task.classes(),
-        architecture: settings.architecture.clone(),
-        dropout: settings.dropout,
-    };
-    let training = TrainingConfig {
-        learning_rate: settings.learning_rate,
-        l2: settings.l2,
-        ..TrainingConfig::default()
-    };
-    Trainer::new(&config, &training, task, seed)
-}
-
-struct Classifier<'a> {
-    unit: Unit,
+struct Nodes<'a> {
     prepared: &'a Prepared,
     rule: EarlyStopping,
-    trainer: Trainer,
+    seed: u64,
     /// The first layer's heads before training, where they are looked at.
     start: Option<heads::Start>,
 }
 
-impl Classifier<'_> {
-    fn failed(&self, error: &dyn Display) -> Error {
-        failed(&self.unit, error)
-    }
+/// The first layer's attention as it is now, with so many points drawn of its density, or as many as in training;
+/// `None` without attention.
+fn look(
+    trainer: &Trainer,
+    points: Option<usize>,
+) -> Result<Option<GraphInspection<f32>>, AnyError> {
+    let Some([layer, _]) = trainer.model().attention() else {
+        return Ok(None);
+    };
+    let task = trainer.task();
+    let inspect = |layer: &GraphAttention<f32>| layer.inspect(task.graph(), task.features());
+    Ok(Some(match points {
+        None => inspect(layer)?,
+        Some(points) => inspect(&layer.with_points(points)?)?,
+    }))
+}
 
-    /// The first layer's attention as it is now, with so many points drawn of its density, or as many as in training;
-    /// `None` without attention.
-    fn look(&self, points: Option<usize>) -> Result<Option<GraphInspection<f32>>, Error> {
-        let Some([layer, _]) = self.trainer.model().attention() else {
-            return Ok(None);
-        };
-        let task = self.trainer.task();
-        let inspect = |layer: &GraphAttention<f32>| layer.inspect(task.graph(), task.features());
-        let seen = match points {
-            None => inspect(layer),
-            Some(points) => layer.with_points(points).and_then(|layer| inspect(&layer)),
-        };
-        seen.map(Some).map_err(|error| self.failed(&error))
-    }
+/// Points of the density as it is now, for the test of its shape; `None` without a density.
+fn tested(trainer: &Trainer) -> Result<Option<Array3<f32>>, AnyError> {
+    Ok(look(trainer, Some(heads::TESTED))?.and_then(|drawn| drawn.points))
+}
 
-    /// Points of the density as it is now, for the test of its shape; `None` without a density.
-    fn tested(&self) -> Result<Option<Array3<f32>>, Error> {
-        let drawn = self.look(Some(heads::TESTED))?;
-        Ok(drawn.and_then(|drawn| drawn.points))
-    }
-
+impl Nodes<'_> {
     fn energy_test(&self) -> Seed {
-        Seed::new(self.unit.seed).child("energy test")
+        Seed::new(self.seed).child("energy test")
     }
 
-    fn before_training(&self) -> Result<Option<heads::Start>, Error> {
-        let (Some(seen), Some(tested)) = (self.look(None)?, self.tested()?) else {
+    fn before_training(&self, trainer: &Trainer) -> Result<Option<heads::Start>, AnyError> {
+        let (Some(seen), Some(tested)) = (look(trainer, None)?, tested(trainer)?) else {
             return Ok(None);
         };
-        let start = heads::Start::of(&seen, &tested, self.energy_test());
-        start.map(Some).map_err(|error| self.failed(&error))
+        Ok(Some(heads::Start::of(&seen, &tested, self.energy_test())?))
+    }
+}
+
+impl Probe for Nodes<'_> {
+    type Model = Trainer;
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(&self.prepared.split)
     }
 
-    /// What the heads have learnt, and how they differ.
-    fn measures(&self, seen: &GraphInspection<f32>) -> Result<Findings, Error> {
-        let (Some(tested), Some(start)) = (self.tested()?, self.start) else {
-            return Ok(Findings::default());
-        };
-        let measures = heads::measures(seen, &tested, start, self.energy_test());
-        measures.map_err(|error| self.failed(&error))
-    }
-
-    fn measured(&self) -> Result<Evaluation, bochner_models::Error> {
-        let logits = self.trainer.predict()?;
-        let on = |nodes: &[usize]| self.trainer.task().assess(logits.view(), nodes);
+    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+        let logits = trainer.predict()?;
+        let on = |nodes: &[usize]| trainer.task().assess(logits.view(), nodes);
         let validation = on(&self.prepared.split.validation)?;
         Ok(Evaluation {
             validation: Some(validation.error),
@@ -230,44 +201,6 @@ impl Classifier<'_> {
             test: on(&self.prepared.split.test)?.error,
             ..Evaluation::default()
         })
-    }
-}
-
-impl Trial for Classifier<'_> {
-    fn facts(&self) -> Facts {
-        let split = &self.prepared.split;
-        Facts {
-            parameters: self.trainer.parameter_count(),
-            train_rows: split.train.len(),
-            validation_rows: split.validation.len(),
-            test_rows: split.test.len(),
-        }
-    }
-
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let report = self.trainer.epoch();
-        let report = report.map_err(|error| self.failed(&error))?;
-        Ok(Step {
-            loss: report.loss,
-            mse: report.squared_error,
-        })
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        self.measured().map_err(|error| self.failed(&error))
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.steps_done()
     }
 
     fn rule(&self) -> Rule {
@@ -281,16 +214,18 @@ impl Trial for Classifier<'_> {
         }
     }
 
-    fn findings(&self) -> Result<Findings, Error> {
-        let Some(seen) = self.look(None)? else {
+    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+        let Some(seen) = look(trainer, None)? else {
             return Ok(Findings::default());
         };
-        let findings = match self.prepared.looked_at {
-            true => self.measures(&seen)?,
-            false => Findings::default(),
-        };
+        let mut findings = Findings::default();
+        if let Some(start) = self.start
+            && let Some(tested) = tested(trainer)?
+        {
+            findings = heads::measures(&seen, &tested, start, self.energy_test())?;
+        }
         let findings = findings.with("spread", &heads::spread(&seen.weights));
-        let kept = match self.unit.seed {
+        let kept = match self.seed {
             PICTURED => Kept::Points,
             _ => Kept::CorrelationAlone,
         };

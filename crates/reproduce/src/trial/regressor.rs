@@ -1,56 +1,51 @@
 //! A regressor with an attention layer.
 
+use super::model::{AnyError, ModelTrial, Probe};
 use super::rows::{Task, narrow};
-use super::{Evaluation, Facts, Findings, Keep, Step};
+use super::{Evaluation, Findings, Keep, Moment, sizes};
 use crate::{Error, Trial};
 use bochner_attention::{Variant, mechanism::Inspection};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, Stream};
+use bochner_report::Unit;
 use bochner_report::row::{Heads, Shades};
 use ndarray::{Array2, ArrayView2, Axis};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The settings of a regressor with an attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttentionSettings {
-    /// The attention mechanism with all its settings.
-    pub attention: Variant,
-    /// The norm of its magnitudes; absent where it has no choice.
+    /// The model.
+    pub model: RegressorConfig,
+    /// The norm of its attention's magnitudes; absent where it has no choice.
     pub p: Option<f64>,
     /// Its spectral points R; absent where it has none.
     pub points: Option<usize>,
-    /// Heads of the attention layer.
-    pub heads: usize,
-    /// Width of the model.
-    pub width: usize,
-    /// Width of the feed-forward layer.
-    pub hidden: usize,
+    /// The training.
+    pub training: TrainingConfig,
     /// Passes over the training rows.
     pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Largest norm of a gradient.
-    pub clip_norm: f64,
     /// Every how many rows of the data set are used; one for all.
     pub every: usize,
 }
 
 impl AttentionSettings {
-    /// The settings of the released code, with 8 heads and all rows.
-    pub fn new(attention: Variant, p: Option<f64>, points: Option<usize>, epochs: usize) -> Self {
+    /// The settings of the released code for rows of so many inputs, with 8 heads and all rows.
+    pub fn new(
+        inputs: usize,
+        attention: Variant,
+        p: Option<f64>,
+        points: Option<usize>,
+        epochs: usize,
+    ) -> Self {
         Self {
-            attention,
+            model: RegressorConfig::new(inputs, attention),
             p,
             points,
-            heads: 8,
-            width: 64,
-            hidden: 64,
+            training: TrainingConfig::regression(),
             epochs,
-            learning_rate: 0.01,
-            clip_norm: 1000.0,
             every: 1,
         }
     }
@@ -82,106 +77,71 @@ pub type Look = fn(&Inspection<f32>) -> Findings;
 
 /// Sets up the training.
 pub(crate) fn start<'a>(
+    unit: &Unit,
     task: Task<'a>,
     settings: AttentionSettings,
     look: Option<Look>,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
-    without_order(&settings.attention, task.data.set)?;
-    let sees_order = sees_order(&settings.attention);
-    let has_weights = settings.attention.card().weights.is_yes();
-    let training = TrainingConfig {
-        learning_rate: settings.learning_rate,
-        clip_norm: Some(settings.clip_norm),
-        ..TrainingConfig::default()
-    };
-    let config = RegressorConfig {
-        width: settings.width,
-        heads: settings.heads,
-        hidden: settings.hidden,
-        ..RegressorConfig::new(task.data.inputs.columns(), settings.attention)
-    };
-    let seed = Seed::new(task.unit.seed);
-    let trainer = rows(&task).and_then(|rows| Trainer::new(&config, &training, rows, seed));
-    let trainer = trainer.map_err(|error| task.failed(&error))?;
-    let trainer = LookAhead::new(trainer);
-    Ok(Box::new(Regressor {
-        task,
-        trainer,
-        look,
-        sees_order,
-        has_weights,
-    }))
+    let attention = &settings.model.attention;
+    without_order(attention, task.data.set)?;
+    let (sees_order, has_weights) = (sees_order(attention), attention.card().weights.is_yes());
+    let seed = Seed::new(unit.seed);
+    let trial = ModelTrial::new(unit, || {
+        let inputs = &task.data.inputs;
+        let value = |(i, j): (usize, usize)| inputs.row(i)[j] as f32;
+        let rows = regressor::Task::new(
+            Array2::from_shape_fn((inputs.rows(), inputs.columns()), value),
+            narrow(&task.data.target).into(),
+            task.split.train.clone(),
+        )?;
+        let trainer = Trainer::new(&settings.model, &settings.training, rows, seed)?;
+        let probe = Rows {
+            task,
+            look,
+            order: sees_order.then(|| seed.stream("order of rows")),
+            has_weights,
+        };
+        Ok((LookAhead::new(trainer), probe))
+    });
+    Ok(Box::new(trial?))
 }
 
-fn rows(task: &Task<'_>) -> Result<regressor::Task, bochner_models::Error> {
-    let inputs = &task.data.inputs;
-    let value = |(i, j): (usize, usize)| inputs.row(i)[j] as f32;
-    regressor::Task::new(
-        Array2::from_shape_fn((inputs.rows(), inputs.columns()), value),
-        narrow(&task.data.target).into(),
-        task.split.train.clone(),
-    )
-}
-
-struct Regressor<'a> {
+struct Rows<'a> {
     task: Task<'a>,
-    trainer: LookAhead,
     look: Option<Look>,
-    sees_order: bool,
+    /// Shuffles the rows for a model that sees their order.
+    order: Option<Stream>,
     has_weights: bool,
 }
 
-impl Regressor<'_> {
-    fn predict(&self) -> Result<Vec<f64>, Error> {
-        let predicted = self.trainer.predict();
-        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
-        Ok(predicted.iter().map(|&v| f64::from(v)).collect())
-    }
-
+impl Rows<'_> {
     /// The test error with the rows in another order, if the model sees it.
-    fn control(&self) -> Result<Findings, Error> {
-        if !self.sees_order {
+    fn control(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
+        let Some(stream) = &self.order else {
             return Ok(Findings::default());
-        }
+        };
         let mut order: Vec<usize> = (0..self.task.data.target.len()).collect();
-        order.shuffle(&mut Seed::new(self.task.unit.seed).stream("order of rows"));
-        let predicted = self.trainer.trainer().predict_in_order(&order);
-        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        order.shuffle(&mut stream.clone());
+        let predicted = trainer.predict_in_order(&order)?;
         let predicted: Vec<f64> = predicted.iter().map(|&y| f64::from(y)).collect();
         let error = self.task.square_error(&predicted, &self.task.split.test);
         Ok(Findings::of([(PERMUTED, error.sqrt())]))
     }
 }
 
-impl Trial for Regressor<'_> {
-    fn facts(&self) -> Facts {
-        self.task.facts(self.trainer.trainer().parameter_count())
+fn predict(model: &LookAhead) -> Result<Vec<f64>, AnyError> {
+    Ok(model.predict()?.iter().map(|&y| f64::from(y)).collect())
+}
+
+impl Probe for Rows<'_> {
+    type Model = LookAhead;
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(self.task.split)
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let report = self.trainer.epoch();
-        let report = report.map_err(|error| self.task.failed(&error))?;
-        Ok(Step {
-            loss: report.loss,
-            mse: report.squared_error,
-        })
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        Ok(self.task.evaluate(&self.predict()?))
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.trainer().save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.trainer().epochs_done()
+    fn evaluate(&self, model: &LookAhead) -> Result<Evaluation, AnyError> {
+        Ok(self.task.evaluate(&predict(model)?))
     }
 
     fn keeps(&self) -> Keep {
@@ -191,17 +151,16 @@ impl Trial for Regressor<'_> {
         }
     }
 
-    fn findings(&self) -> Result<Findings, Error> {
-        let mut findings = self.control()?;
-        if let Some(shown) = self.task.predictions(&self.predict()?) {
+    fn findings(&self, model: &LookAhead, _: Moment) -> Result<Findings, AnyError> {
+        let mut findings = self.control(model.trainer())?;
+        if let Some(shown) = self.task.predictions(&predict(model)?) {
             findings = findings.with("predictions", &shown);
         }
-        let is_looked_at = self.task.is_pictured() || self.look.is_some();
+        let is_looked_at = self.task.is_pictured || self.look.is_some();
         if !is_looked_at || !self.has_weights {
             return Ok(findings);
         }
-        let seen = self.trainer.trainer().inspect();
-        let seen = seen.map_err(|error| self.task.failed(&error))?;
+        let seen = model.trainer().inspect()?;
         Ok(match self.look {
             // A suite with a look of its own draws what that finds, and no pictures of all weights.
             Some(look) => findings.and(look(&seen)),

@@ -3,7 +3,7 @@
 use super::datapoints::{self, NptSettings};
 use super::gaussian_process::{self, ProcessSettings};
 use super::regressor::{self, Look};
-use super::{Evaluation, Facts, failed};
+use super::{Evaluation, failed, read_settings, split_of};
 use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, Split, load};
@@ -13,8 +13,16 @@ use bochner_report::row::Predictions;
 use bochner_report::suite::Set;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt::Display;
 use std::num::NonZeroUsize;
+
+/// The number of inputs of a row of a set.
+///
+/// # Panics
+/// If it is no regression set: cards are checked.
+pub(crate) fn inputs(set: &Set) -> usize {
+    let parsed = set.name.parse::<RegressionSet>();
+    parsed.expect("the name of a regression set").inputs()
+}
 
 /// The rows of a set, as divided and as thinned as units ask for.
 pub(crate) struct RowSource {
@@ -48,44 +56,33 @@ impl Source for RowSource {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
         let data = self.data.get(&(unit.protocol, unit.settings.every()));
         let data = data.ok_or_else(|| failed(unit, &"its data set is not loaded"))?;
-        let task = Task::of(unit, data)?;
+        let task = Task::new(unit, data)?;
         if let Ok(process) = unit.settings.read::<ProcessSettings>() {
-            return gaussian_process::start(task, process);
+            return gaussian_process::start(unit, task, process);
         }
         match unit.settings.read::<NptSettings>() {
-            Ok(settings) => datapoints::start(task, &settings),
-            Err(_) => regressor::start(task, crate::trial::read_settings(unit)?, self.look),
+            Ok(settings) => datapoints::start(unit, task, &settings),
+            Err(_) => regressor::start(unit, task, read_settings(unit)?, self.look),
         }
     }
 }
 
-/// What is to be learnt, from which rows.
+/// The rows of a unit's data set, and how they are divided.
 pub(crate) struct Task<'a> {
-    pub(super) unit: Unit,
     pub(super) data: &'a RegressionData,
     pub(super) split: &'a Split,
+    /// Whether pictures are kept: of the first split only.
+    pub(super) is_pictured: bool,
 }
 
 impl<'a> Task<'a> {
     /// The task of a unit.
-    pub(crate) fn of(unit: &Unit, data: &'a RegressionData) -> Result<Self, Error> {
-        let split = data.splits.get(unit.split);
-        let split = split.ok_or_else(|| failed(unit, &"there is no such split"))?;
-        let unit = unit.clone();
-        Ok(Self { unit, data, split })
-    }
-
-    pub(super) fn failed(&self, error: &dyn Display) -> Error {
-        failed(&self.unit, error)
-    }
-
-    pub(super) fn facts(&self, parameters: usize) -> Facts {
-        Facts {
-            parameters,
-            train_rows: self.split.train.len(),
-            validation_rows: self.split.validation.len(),
-            test_rows: self.split.test.len(),
-        }
+    pub(crate) fn new(unit: &Unit, data: &'a RegressionData) -> Result<Self, Error> {
+        Ok(Self {
+            data,
+            split: split_of(unit, &data.splits)?,
+            is_pictured: unit.split == 0,
+        })
     }
 
     /// The errors of what is predicted for all rows of the set.
@@ -105,14 +102,9 @@ impl<'a> Task<'a> {
         rows.iter().map(square).sum::<f64>() / rows.len() as f64
     }
 
-    /// Pictures are kept of the first split only.
-    pub(super) fn is_pictured(&self) -> bool {
-        self.unit.split == 0
-    }
-
     /// A picture of a prediction, where the set is a time series.
     pub(super) fn predictions(&self, predicted: &[f64]) -> Option<Predictions> {
-        (self.data.set.is_series() && self.is_pictured()).then(|| Predictions {
+        (self.data.set.is_series() && self.is_pictured).then(|| Predictions {
             time: self.data.inputs.column(0).map(|v| v as f32).collect(),
             truth: narrow(&self.data.target),
             predicted: narrow(predicted),

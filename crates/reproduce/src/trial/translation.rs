@@ -6,11 +6,12 @@ mod trace;
 pub use settings::TranslationSettings;
 pub use trace::{Place, Trace};
 
-use super::{Evaluation, Facts, Finals, Findings, Keep, Moment, Step, failed};
+use super::model::{AnyError, ModelTrial, Probe};
+use super::{Evaluation, Finals, Findings, Keep, Moment, read_settings};
 use crate::suite::Source;
 use crate::{Error, Trial};
-use bochner_attention::Pass;
 use bochner_datasets::{ParallelText, TranslationData};
+use bochner_models::training::EpochReport;
 use bochner_models::translator::{Pair, Task, Trainer};
 use bochner_numerics::Seed;
 use bochner_report::Unit;
@@ -18,9 +19,6 @@ use bochner_text::{
     BatchConfig, BeamConfig, BleuConfig, BleuStatistics, BootstrapConfig, Counted, Marks,
     SubwordConfig, Subwords, TokenCounts, Tokenisation, Vocabulary, bootstrap, line_statistics,
 };
-use dfdx::tensor::{Cpu, TensorFromVec};
-use std::fmt::Display;
-use std::path::Path;
 use std::slice;
 
 /// The lower and upper end of the V-number's 95 % interval over resampled test lines.
@@ -35,9 +33,6 @@ pub const SECOND_TEST: &str = "test 2017";
 /// The share of tokens of test lines that stand in their place, in the V-epoch.
 pub const IN_PLACE: &str = "tokens in place";
 
-/// The share of looked-at lines that a greedy search translates alike with kept keys and without.
-pub const WITHOUT_CACHE: &str = "same without kept keys";
-
 /// Steps of the optimiser in all epochs.
 pub const UPDATES: &str = "updates";
 
@@ -46,9 +41,6 @@ pub const LAST_LOSS: &str = "last validation loss";
 
 /// Pairs of validation and test of which a side was cut, since it has more tokens than the model has positions.
 pub const CUT: &str = "lines cut";
-
-/// Lines that are translated without kept keys as well.
-const LOOKED_AT: usize = 5;
 
 /// Translations that are kept to be shown.
 const SHOWN: usize = 8;
@@ -84,14 +76,9 @@ impl Corpus {
 
 impl Source for Corpus {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
-        let settings: TranslationSettings = crate::trial::read_settings(unit)?;
-        let translator = Translator::new(unit.clone(), settings, &self.0);
-        Ok(Box::new(translator.map_err(|error| failed(unit, &*error))?))
+        Ok(Box::new(translator(unit, &self.0)?))
     }
 }
-
-/// Any library's error.
-type Said = Box<dyn std::error::Error>;
 
 /// Lines with the numbers of their pieces.
 struct Read<'a> {
@@ -117,22 +104,21 @@ fn cut(pair: &mut Pair, positions: usize) -> bool {
 }
 
 struct Translator<'a> {
-    unit: Unit,
     settings: TranslationSettings,
+    seed: Seed,
     vocabulary: Vocabulary,
     train_rows: usize,
     validation: Read<'a>,
     test: Read<'a>,
     others: Vec<(&'static str, Read<'a>)>,
-    trainer: Trainer,
 }
 
-impl<'a> Translator<'a> {
-    fn new(
-        unit: Unit,
-        settings: TranslationSettings,
-        data: &'a TranslationData,
-    ) -> Result<Self, Said> {
+fn translator<'a>(
+    unit: &Unit,
+    data: &'a TranslationData,
+) -> Result<ModelTrial<Translator<'a>>, Error> {
+    let settings: TranslationSettings = read_settings(unit)?;
+    ModelTrial::new(unit, || {
         let lines = data.train.source.iter().chain(&data.train.target);
         let words = TokenCounts::of_words(lines.map(String::as_str));
         let config = SubwordConfig {
@@ -141,7 +127,7 @@ impl<'a> Translator<'a> {
         };
         let subwords = Subwords::learn(&words, &config)?.subwords;
         let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-        let read = |text: &'a ParallelText| -> Result<Read<'a>, Said> {
+        let read = |text: &'a ParallelText| -> Result<Read<'a>, AnyError> {
             let lines: [&[String]; 2] = [&text.source, &text.target];
             let mut pairs = Pair::of_lines(lines, &subwords, &vocabulary)?;
             let cut = pairs.iter_mut().map(|pair| cut(pair, settings.positions));
@@ -157,32 +143,32 @@ impl<'a> Translator<'a> {
         };
         let train_rows = train.len();
         let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
-        let seed = Seed::new(unit.seed);
+        let (config, seed) = (settings.model(&vocabulary)?, Seed::new(unit.seed));
+        let trainer = Trainer::new(&config, &settings.training, task, seed)?;
         let others = data.others.iter();
         let others = others.map(|(name, text)| Ok((*name, read(text)?)));
-        Ok(Self {
-            trainer: Trainer::new(
-                &settings.model(&vocabulary)?,
-                &settings.training(),
-                task,
-                seed,
-            )?,
+        let others = others.collect::<Result<_, AnyError>>()?;
+        let probe = Translator {
             train_rows,
             validation: read(&data.validation)?,
             test: read(&data.test)?,
-            others: others.collect::<Result<_, Said>>()?,
+            others,
             vocabulary,
+            seed,
             settings,
-            unit,
-        })
-    }
+        };
+        Ok((trainer, probe))
+    })
+}
 
-    fn failed(&self, error: &dyn Display) -> Error {
-        failed(&self.unit, error)
-    }
-
+impl Translator<'_> {
     /// The translations of a part's sources as lines.
-    fn translate(&self, part: &Read<'_>, beam: usize) -> Result<Vec<String>, Said> {
+    fn translate(
+        &self,
+        trainer: &Trainer,
+        part: &Read<'_>,
+        beam: usize,
+    ) -> Result<Vec<String>, AnyError> {
         let mut order: Vec<usize> = (0..part.pairs.len()).collect();
         order.sort_by_key(|&at| part.pairs[at].source.len());
         let mut lines = vec![String::new(); order.len()];
@@ -190,7 +176,7 @@ impl<'a> Translator<'a> {
             let sources = batch.iter().map(|&at| part.pairs[at].source.clone());
             let sources: Vec<Vec<usize>> = sources.collect();
             let config = self.search(sources.last().map_or(0, Vec::len), beam);
-            let found = self.trainer.translate(&sources, &config)?;
+            let found = trainer.translate(&sources, &config)?;
             for (&at, found) in batch.iter().zip(found) {
                 lines[at] = Subwords::decode(&self.vocabulary.decode(&found?.tokens)?);
             }
@@ -208,72 +194,30 @@ impl<'a> Translator<'a> {
     }
 
     /// BLEU of what a greedy search makes of a part.
-    fn greedy(&self, part: &Read<'_>) -> Result<f64, Said> {
+    fn greedy(&self, trainer: &Trainer, part: &Read<'_>) -> Result<f64, AnyError> {
         let [config, _] = bleu();
-        score(&self.translate(part, 1)?, part.text, &config)
-    }
-
-    /// Whether whole passes over all tokens so far give a line the translation that kept keys give it.
-    fn is_the_same_without_cache(&self, source: &[usize]) -> Result<bool, Said> {
-        let (model, device) = (self.trainer.model(), Cpu::default());
-        let seed = Seed::new(self.unit.seed).child("without kept keys");
-        let pass = Pass::Evaluation { seed };
-        let search = self.search(source.len(), 1);
-        let kept = model
-            .translate(&[source.to_vec()], &search, pass)?
-            .remove(0)?;
-        let (tokens, start, end) = {
-            let config = model.config();
-            (config.tokens, config.start, config.end)
-        };
-        let tensor = |tokens: &[usize]| {
-            let shape = (1, tokens.len());
-            device.try_tensor_from_vec(tokens.to_vec(), shape)
-        };
-        let mut written = vec![start];
-        while written.len() < search.max_length {
-            let lengths = [&[source.len()][..], &[written.len()]];
-            let sides = [tensor(source), tensor(&written)].map(|x| x.map_err(|e| format!("{e:?}")));
-            let [source, target] = sides;
-            let logits = model
-                .apply(source?, target?, lengths, pass)?
-                .output
-                .as_vec();
-            let last = &logits[logits.len() - tokens..];
-            let allowed = (0..tokens).filter(|&token| token != start);
-            let best = allowed.reduce(|a, b| if last[b] > last[a] { b } else { a });
-            match best {
-                Some(token) if token != end => written.push(token),
-                _ => break,
-            }
-        }
-        Ok(written[1..] == kept.tokens)
+        score(&self.translate(trainer, part, 1)?, part.text, &config)
     }
 
     /// What is found in the model after the last epoch.
-    fn at_last(&self) -> Result<Findings, Said> {
-        let looked_at = self.validation.pairs.iter().take(LOOKED_AT);
-        let same = looked_at.map(|pair| self.is_the_same_without_cache(&pair.source));
-        let same: Vec<bool> = same.collect::<Result<_, Said>>()?;
-        let share = same.iter().filter(|same| **same).count() as f64 / same.len() as f64;
-        let updates = self.trainer.steps_done() as f64;
+    fn at_last(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
+        let updates = trainer.steps_done() as f64;
         let others = self.others.iter().map(|(_, part)| part);
         let cut = [&self.validation, &self.test].into_iter().chain(others);
         let cut: usize = cut.map(|part| part.cut).sum();
         let own = Findings::of([
-            (WITHOUT_CACHE, share),
             (UPDATES, updates),
-            (LAST_LOSS, self.trainer.loss(self.validation.pairs.clone())?),
+            (LAST_LOSS, trainer.loss(self.validation.pairs.clone())?),
             (CUT, cut as f64),
         ]);
-        Ok(own.and(self.traces(1)?))
+        Ok(own.and(self.traces(trainer, 1)?))
     }
 
     /// The final numbers of the V-epoch, and all translations of the test part.
-    fn at_v(&self) -> Result<Findings, Said> {
+    fn at_v(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
         let ([config, tokenised], beam) = (bleu(), self.settings.beam);
-        let validated = self.translate(&self.validation, beam)?;
-        let (lines, test) = (self.translate(&self.test, beam)?, self.test.text);
+        let validated = self.translate(trainer, &self.validation, beam)?;
+        let (lines, test) = (self.translate(trainer, &self.test, beam)?, self.test.text);
         let counts = line_statistics(&lines, slice::from_ref(&test.target), &config)?;
         let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
         let mut measures = vec![
@@ -285,7 +229,7 @@ impl<'a> Translator<'a> {
         for &(name, ref part) in &self.others {
             measures.push((
                 name,
-                score(&self.translate(part, beam)?, part.text, &config)?,
+                score(&self.translate(trainer, part, beam)?, part.text, &config)?,
             ));
         }
         let finals = Finals {
@@ -302,8 +246,8 @@ impl<'a> Translator<'a> {
     }
 
     /// The final number of the R-epoch.
-    fn at_r(&self) -> Result<Findings, Said> {
-        let lines = self.translate(&self.test, self.settings.beam)?;
+    fn at_r(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
+        let lines = self.translate(trainer, &self.test, self.settings.beam)?;
         let [config, _] = bleu();
         let finals = Finals {
             r: Some(score(&lines, self.test.text, &config)?),
@@ -321,7 +265,7 @@ fn first(lines: &[String]) -> &[String] {
     &lines[..lines.len().min(SHOWN)]
 }
 
-fn score(lines: &[String], text: &ParallelText, config: &BleuConfig) -> Result<f64, Said> {
+fn score(lines: &[String], text: &ParallelText, config: &BleuConfig) -> Result<f64, AnyError> {
     let lines = line_statistics(lines, slice::from_ref(&text.target), config)?;
     Ok(BleuStatistics::sum(&lines).score(config)?.score)
 }
@@ -338,61 +282,41 @@ fn in_place(lines: &[String], references: &[String]) -> f64 {
     right as f64 / all as f64
 }
 
-impl Trial for Translator<'_> {
-    fn facts(&self) -> Facts {
-        Facts {
-            parameters: self.trainer.parameter_count(),
-            train_rows: self.train_rows,
-            validation_rows: self.validation.pairs.len(),
-            test_rows: self.test.pairs.len(),
-        }
+impl Probe for Translator<'_> {
+    type Model = Trainer;
+
+    fn rows(&self) -> [usize; 3] {
+        [
+            self.train_rows,
+            self.validation.pairs.len(),
+            self.test.pairs.len(),
+        ]
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let report = self.trainer.epoch();
-        let report = report.map_err(|error| self.failed(&error))?;
-        Ok(Step {
-            loss: report.loss,
-            mse: report.error,
-        })
+    fn training_error(report: &EpochReport) -> f64 {
+        report.error
     }
 
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        let said = |error: Said| self.failed(&*error);
-        let loss = self.trainer.loss(self.validation.pairs.clone());
+    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
         Ok(Evaluation {
-            validation: Some(self.greedy(&self.validation).map_err(said)?),
-            validation_loss: Some(loss.map_err(|error| self.failed(&error))?),
-            test: self.greedy(&self.test).map_err(said)?,
+            validation: Some(self.greedy(trainer, &self.validation)?),
+            validation_loss: Some(trainer.loss(self.validation.pairs.clone())?),
+            test: self.greedy(trainer, &self.test)?,
             others: Vec::new(),
         })
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.trainer.resume(path))
-    }
-
-    fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
     }
 
     fn keeps(&self) -> Keep {
         Keep::Course
     }
 
-    fn at(&self, moment: Moment) -> Result<Findings, Error> {
-        let found = match moment {
-            Moment::First => self.traces(0),
-            Moment::Last => self.at_last(),
-            Moment::OfV => self.at_v(),
-            Moment::OfR => self.at_r(),
-        };
-        found.map_err(|error| self.failed(&*error))
+    fn findings(&self, trainer: &Trainer, moment: Moment) -> Result<Findings, AnyError> {
+        match moment {
+            Moment::First => self.traces(trainer, 0),
+            Moment::Last => self.at_last(trainer),
+            Moment::OfV => self.at_v(trainer),
+            Moment::OfR => self.at_r(trainer),
+        }
     }
 }
 
@@ -414,11 +338,10 @@ mod tests {
         let data = letters.draw(Seed::new(3)).unwrap();
         let plan = plan(&TRANSLATION, Scale::Smoke);
         let unit = plan.claimed("reverse", "Transformer").unwrap().units[0].clone();
-        let settings = crate::trial::read_settings(&unit).unwrap();
-        let mut translator = Translator::new(unit, settings, &data).unwrap();
+        let mut trial = translator(&unit, &data).unwrap();
         let traces = [(); 2].map(|()| {
-            let found = translator.traces(0).unwrap().artefacts;
-            let pairs = translator.validation.pairs.iter_mut();
+            let found = trial.probe.traces(&trial.model, 0).unwrap().artefacts;
+            let pairs = trial.probe.validation.pairs.iter_mut();
             pairs.for_each(|pair| pair.target.reverse());
             Place::ALL.map(|place| found.get::<Trace>(&place.trace(0)).unwrap())
         });

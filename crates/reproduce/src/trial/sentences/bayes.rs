@@ -1,9 +1,12 @@
 //! Multinomial naive Bayes on words and pairs of words: what any model of sentences must be compared with.
 
 use super::Corpus;
-use crate::trial::{Evaluation, Facts, Step};
-use crate::{Error, Trial};
+use crate::Error;
+use crate::trial::model::{AnyError, ModelTrial, Probe, Training};
+use crate::trial::{Evaluation, read_settings, sizes, split_of};
 use bochner_datasets::Split;
+use bochner_models::training::EpochReport;
+use bochner_nn::Integrity;
 use bochner_report::Unit;
 use bochner_report::suite::Direction;
 use serde::{Deserialize, Serialize};
@@ -30,24 +33,30 @@ impl BayesSettings {
 ///
 /// where $n_{cw}$ is how often the word or pair $w$ occurs in the training sentences of class $c$; what occurs in none
 /// is passed over.
-pub(crate) fn naive_bayes<'a>(
+pub(super) fn naive_bayes<'a>(
     unit: &Unit,
     corpus: &'a Corpus,
-) -> Result<Box<dyn Trial + 'a>, Error> {
-    let settings: BayesSettings = crate::trial::read_settings(unit)?;
-    let split = corpus.split(unit)?;
-    Ok(Box::new(NaiveBayes {
-        unit: unit.clone(),
-        corpus,
-        split,
-        alpha: settings.alpha,
-        counts: HashMap::new(),
-        epochs: 0,
-    }))
+) -> Result<ModelTrial<Rows<'a>>, Error> {
+    let settings: BayesSettings = read_settings(unit)?;
+    let split = split_of(unit, &corpus.splits)?;
+    ModelTrial::new(unit, || {
+        let model = NaiveBayes {
+            unit: unit.id(),
+            corpus,
+            split,
+            alpha: settings.alpha,
+            counts: HashMap::new(),
+            epochs: 0,
+        };
+        Ok((model, Rows(split)))
+    })
 }
 
-struct NaiveBayes<'a> {
-    unit: Unit,
+/// The rows on which naive Bayes is measured.
+pub(super) struct Rows<'a>(&'a Split);
+
+pub(super) struct NaiveBayes<'a> {
+    unit: String,
     corpus: &'a Corpus,
     split: &'a Split,
     alpha: f64,
@@ -112,46 +121,54 @@ impl<'a> NaiveBayes<'a> {
     }
 }
 
-impl Trial for NaiveBayes<'_> {
-    fn facts(&self) -> Facts {
-        let parameters = (self.counts.len() + 1) * self.corpus.classes;
-        self.corpus.facts(self.split, parameters)
-    }
-
-    fn epoch(&mut self) -> Result<Step, Error> {
+impl Training for NaiveBayes<'_> {
+    fn epoch(&mut self) -> Result<EpochReport, AnyError> {
         self.count();
         self.epochs += 1;
         let wrong = 1.0 - self.accuracy(&self.split.train);
-        Ok(Step {
+        Ok(EpochReport {
             loss: wrong,
-            mse: wrong,
+            squared_error: wrong,
+            ..EpochReport::default()
         })
-    }
-
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        let validation = &self.split.validation;
-        Ok(Evaluation {
-            validation: (!validation.is_empty()).then(|| self.accuracy(validation)),
-            test: self.accuracy(&self.split.test),
-            ..Evaluation::default()
-        })
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        std::fs::write(path, self.unit.id()).map_err(Error::io("write", path))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        let saved = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
-        if saved != self.unit.id() {
-            return Err(Error::checkpoint(path, &format!("it is that of {saved}")));
-        }
-        self.count();
-        self.epochs = 1;
-        Ok(())
     }
 
     fn epochs_done(&self) -> usize {
         self.epochs
+    }
+
+    fn parameters(&self) -> usize {
+        (self.counts.len() + 1) * self.corpus.classes
+    }
+
+    fn save(&self, path: &Path) -> Result<(), AnyError> {
+        Ok(std::fs::write(path, &self.unit)?)
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError> {
+        let saved = std::fs::read_to_string(path)?;
+        if saved != self.unit {
+            return Err(format!("it is that of {saved}").into());
+        }
+        self.count();
+        self.epochs = 1;
+        Ok(Integrity::Verified)
+    }
+}
+
+impl<'a> Probe for Rows<'a> {
+    type Model = NaiveBayes<'a>;
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(self.0)
+    }
+
+    fn evaluate(&self, model: &NaiveBayes<'a>) -> Result<Evaluation, AnyError> {
+        let validation = &self.0.validation;
+        Ok(Evaluation {
+            validation: (!validation.is_empty()).then(|| model.accuracy(validation)),
+            test: model.accuracy(&self.0.test),
+            ..Evaluation::default()
+        })
     }
 }

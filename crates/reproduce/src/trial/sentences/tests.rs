@@ -19,56 +19,6 @@ fn unit(model: &str) -> Unit {
     plan.claimed("generated", model).unwrap().units[0].clone()
 }
 
-/// The unit with word dropout and dropout, so that every random stream counts.
-fn noisy(model: &str) -> Unit {
-    let mut unit = unit(model);
-    let settings: SentenceSettings = unit.settings.read().unwrap();
-    unit.settings = Settings::of(&SentenceSettings {
-        dropout: 0.2,
-        word_dropout: 0.2,
-        ..settings
-    });
-    unit
-}
-
-#[test]
-fn a_resumed_classifier_goes_on_with_the_same_bits() {
-    let corpus = corpus_of(generated(120));
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("classifier");
-    for model in ["Transformer", "IKAN", "MIKAN"] {
-        let unit = noisy(model);
-        let (mut whole, mut resumed) = (
-            start(&unit, &corpus).unwrap(),
-            start(&unit, &corpus).unwrap(),
-        );
-        whole.epoch().unwrap();
-        whole.save(&path).unwrap();
-        resumed.resume(&path).unwrap();
-        assert_eq!(resumed.epochs_done(), 1);
-        for _ in 0..2 {
-            assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap(), "{model}");
-            assert_eq!(
-                whole.evaluate().unwrap(),
-                resumed.evaluate().unwrap(),
-                "{model}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_checkpoint_of_another_vocabulary_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("classifier");
-    let unit = unit("Transformer");
-    let (own, other) = (corpus_of(generated(120)), corpus_of(generated(130)));
-    start(&unit, &own).unwrap().save(&path).unwrap();
-    let error = start(&unit, &other).unwrap().resume(&path).unwrap_err();
-    assert!(matches!(&error, Error::Checkpoint { .. }), "{error}");
-    assert!(error.to_string().contains("classifier"), "{error}");
-}
-
 #[test]
 fn empty_unknown_and_long_sentences_are_no_trouble() {
     let mut sentences = generated(60);
@@ -85,7 +35,7 @@ fn empty_unknown_and_long_sentences_are_no_trouble() {
     for split in 0..10 {
         let mut unit = unit("MIKAN");
         unit.split = split;
-        let mut trial = start(&unit, &corpus).unwrap();
+        let mut trial = classifier(&unit, &corpus).unwrap();
         assert!(trial.epoch().unwrap().loss.is_finite());
         let seen = trial.evaluate().unwrap();
         assert!((0.0..=1.0).contains(&seen.test) && seen.validation.is_some());
@@ -96,31 +46,28 @@ fn empty_unknown_and_long_sentences_are_no_trouble() {
 fn words_of_held_out_sentences_never_enter_the_vocabulary() {
     let own = corpus_of(generated(120));
     let mut changed = generated(120);
-    let unit = noisy("MIKAN");
+    let unit = unit("MIKAN");
     let split = own.splits[unit.split].clone();
     let held_out = [split.validation, split.test].concat();
     for &row in &held_out {
         changed[row].text = format!("heldout{row} heldout{row} sign1of0").into_bytes();
     }
     let changed = corpus_of(changed);
-    let classifier = |corpus| {
-        let settings = unit.settings.read().unwrap();
-        Classifier::new(unit.clone(), settings, corpus, corpus.split(&unit).unwrap()).unwrap()
-    };
-    let (mut plain, mut other) = (classifier(&own), classifier(&changed));
-    assert_eq!(plain.split, other.split);
+    let mut plain = classifier(&unit, &own).unwrap();
+    let mut other = classifier(&unit, &changed).unwrap();
+    assert_eq!(plain.probe.split, other.probe.split);
     for &row in &held_out {
         // The third word is one of the training sentences'.
-        let [first, second, third] = other.sentences[row][..] else {
-            panic!("{:?}", other.sentences[row]);
+        let [first, second, third] = other.probe.sentences[row][..] else {
+            panic!("{:?}", other.probe.sentences[row]);
         };
         assert_eq!([first, second], [Vocabulary::UNKNOWN; 2]);
         assert_ne!(third, Vocabulary::UNKNOWN);
     }
-    let train = &plain.split.train;
+    let train = &plain.probe.split.train;
     assert_eq!(
-        select(&plain.sentences, train),
-        select(&other.sentences, train)
+        select(&plain.probe.sentences, train),
+        select(&other.probe.sentences, train)
     );
     assert_eq!(plain.facts(), other.facts());
     for _ in 0..2 {
@@ -138,43 +85,21 @@ fn words_of_held_out_sentences_never_enter_the_vocabulary() {
 }
 
 #[test]
-fn settings_of_another_suite_are_refused_with_the_unit_named() {
-    let corpus = corpus_of(generated(60));
-    let mut wrong = unit("Transformer");
-    wrong.settings = Settings::of(&NAIVE_BAYES);
-    let error = start(&wrong, &corpus).err().unwrap().to_string();
-    assert!(
-        error.contains(&wrong.id()) && error.contains("settings"),
-        "{error}"
-    );
-    let mut beyond = unit("Transformer");
-    beyond.split = 10;
-    assert!(
-        start(&beyond, &corpus)
-            .err()
-            .unwrap()
-            .to_string()
-            .contains("no such split")
-    );
-}
-
-#[test]
 fn heads_differ_on_a_padded_sentence_as_they_do_on_the_sentence_alone() {
     // An untrained MIKAN gives all queries nearly the same weights, those of padding too, and would show nothing.
     let (corpus, unit) = (corpus_of(generated(120)), unit("Transformer"));
-    let whole = corpus.split(&unit).unwrap();
+    let whole = split_of(&unit, &corpus.splits).unwrap();
     let alone = whole.test.iter().map(|&row| Split {
         test: vec![row],
         ..whole.clone()
     });
     let alone: Vec<Split> = alone.collect();
-    let settings = unit.settings.read().unwrap();
-    let mut classifier = Classifier::new(unit.clone(), settings, &corpus, whole).unwrap();
+    let mut trial = classifier(&unit, &corpus).unwrap();
     // No sentence is looked at but for the measures.
     let nowhere = corpus.words.len();
     let mut measures = |split| {
-        classifier.split = split;
-        let found = classifier.look(nowhere).unwrap().measures;
+        trial.probe.split = split;
+        let found = trial.probe.look(&trial.model, nowhere).unwrap().measures;
         [DIVERSITY, SPREAD].map(|name| found[name])
     };
     let together = measures(whole);
@@ -227,31 +152,4 @@ fn naive_bayes_worked_out_by_hand() {
     let seen = trial.evaluate().unwrap();
     assert_eq!((seen.validation, seen.test), (Some(1.0), 1.0));
     assert_eq!(trial.facts().parameters, (8 + 1) * 2);
-}
-
-#[test]
-fn classes_that_are_alike_to_single_precision_are_told_apart() {
-    // With two kinds and alpha 1, good is 1 of 5 in class 0 and 2 of 5 in class 1, film 4 of 5 and 3 of 5. The score of
-    // class 1, -593.288, is larger by 276 ln 2 - 665 ln 4/3 = 4.4e-5, and f32 has steps of 6.1e-5 there: both scores are
-    // next to the same number of it.
-    let close = "good ".repeat(276) + &"film ".repeat(665);
-    let rows = [
-        (0, "film"),
-        (0, "film"),
-        (0, "film"),
-        (1, "good"),
-        (1, "film"),
-        (1, "film"),
-        (0, "film"),
-        (1, &close),
-    ];
-    let split = Split {
-        train: vec![0, 1, 2, 3, 4, 5],
-        validation: vec![6],
-        test: vec![7],
-    };
-    let (corpus, unit) = of_naive_bayes(&rows, split);
-    let mut trial = naive_bayes(&unit, &corpus).unwrap();
-    trial.epoch().unwrap();
-    assert_eq!(trial.evaluate().unwrap().test, 1.0);
 }

@@ -1,12 +1,12 @@
 //! What the heads of a translator rely on: how similar a query is to its nearest key, and how large keys and queries
 //! are.
 
-use super::{Said, Translator};
+use super::Translator;
 use crate::trial::Findings;
+use crate::trial::model::AnyError;
 use bochner_attention::{Magnitude, Mask, Pass, Variant, kernels::Points, mechanism::Inspection};
 use bochner_interpret::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};
-use bochner_models::translator::{Pair, TranslatorInspection};
-use bochner_numerics::Seed;
+use bochner_models::translator::{Pair, Trainer, TranslatorInspection};
 use bochner_text::{Vocabulary, padded};
 use dfdx::tensor::{Cpu, TensorFromVec};
 use serde::{Deserialize, Serialize};
@@ -69,10 +69,10 @@ const TOGETHER: usize = 64;
 
 impl Translator<'_> {
     /// The traces of both attentions over the validation part.
-    pub(super) fn traces(&self, epoch: usize) -> Result<Findings, Said> {
+    pub(super) fn traces(&self, trainer: &Trainer, epoch: usize) -> Result<Findings, AnyError> {
         let [mut encoder, mut cross] = [(); 2].map(|()| Means::default());
         for pairs in self.validation.pairs.chunks(TOGETHER) {
-            let seen = self.inspect(pairs)?;
+            let seen = self.inspect(trainer, pairs)?;
             let sources: Vec<usize> = pairs.iter().map(|pair| pair.source.len()).collect();
             let targets: Vec<usize> = pairs.iter().map(|pair| pair.target.len() + 1).collect();
             let lengths = [[&sources, &sources], [&targets, &sources]];
@@ -81,7 +81,7 @@ impl Translator<'_> {
                 .zip([seen.encoder, seen.cross])
                 .zip(lengths)
             {
-                means.add(&self.settings.attention, &seen, lengths)?;
+                means.add(&self.settings.encoder.layer.attention, &seen, lengths)?;
             }
         }
         let mut findings = Findings::default();
@@ -96,8 +96,12 @@ impl Translator<'_> {
         Ok(findings)
     }
 
-    fn inspect(&self, pairs: &[Pair]) -> Result<TranslatorInspection<f32>, Said> {
-        let (model, device) = (self.trainer.model(), Cpu::default());
+    fn inspect(
+        &self,
+        trainer: &Trainer,
+        pairs: &[Pair],
+    ) -> Result<TranslatorInspection<f32>, AnyError> {
+        let (model, device) = (trainer.model(), Cpu::default());
         let start = model.config().start;
         let sources: Vec<_> = pairs.iter().map(|pair| pair.source.clone()).collect();
         let behind_start = |pair: &Pair| [&[start], &pair.target[..]].concat();
@@ -111,7 +115,7 @@ impl Translator<'_> {
             let shape = (side.lengths.len(), side.width);
             device.tensor_from_vec(side.numbers.clone(), shape)
         });
-        let seed = Seed::new(self.unit.seed).child("traces");
+        let seed = self.seed.child("traces");
         let lengths = [&sources.lengths[..], &targets.lengths[..]];
         Ok(model.inspect(source, target, lengths, Pass::Evaluation { seed })?)
     }
@@ -131,7 +135,7 @@ impl Means {
         attention: &Variant,
         seen: &[Inspection<f32>],
         [of_queries, of_keys]: [&Vec<usize>; 2],
-    ) -> Result<(), Said> {
+    ) -> Result<(), AnyError> {
         let queries = of_queries.iter().sum::<usize>() as f64;
         let pairs = of_queries.iter().zip(of_keys).map(|(q, k)| q * k);
         let pairs = pairs.sum::<usize>() as f64;
@@ -178,7 +182,7 @@ fn trace(
     attention: &Variant,
     seen: &Inspection<f32>,
     mask: &Mask,
-) -> Result<Option<SimilarityMagnitudeTrace>, Said> {
+) -> Result<Option<SimilarityMagnitudeTrace>, AnyError> {
     let Some([q, k]) = &seen.heads else {
         return Ok(None);
     };

@@ -1,0 +1,61 @@
+//! What holds for the trial of every model.
+
+use super::*;
+use crate::trial::sentences::BayesSettings;
+use bochner_datasets::{DataStore, Policy};
+use bochner_report::Settings;
+use serde_json::json;
+
+/// A resumed trial goes on with the same bits; settings and checkpoints of another unit are refused, with the unit or the
+/// file named.
+#[test]
+fn trials_go_on_from_their_own_checkpoints_alone() {
+    let files = DataStore::new(Policy::Offline);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("checkpoint");
+    let mut models = 0;
+    for suite in trained() {
+        let (card, plan) = (suite.card(), plan(suite, Scale::Smoke));
+        for set in plan.sets() {
+            let arms = plan.of_set(set);
+            let Ok(source) = suite.load(card.set(set).unwrap(), &arms, &files) else {
+                continue;
+            };
+            let is_judged = |arm: &&Arm| card.model(arm.model).is_some_and(|model| model.judged);
+            let judged = arms.iter().rfind(is_judged);
+            let looked_at = [card.baseline, BayesSettings::MODEL, "GP (RBF)", "GP (SM)"];
+            let is_looked_at = |arm: &&Arm| looked_at.contains(&arm.model) || judged == Some(*arm);
+            let mut before: Option<Unit> = None;
+            for arm in arms.iter().filter(is_looked_at) {
+                let unit = &arm.units[0];
+                let start = || source.start(unit).unwrap();
+                if let Some(other) = &before {
+                    let refused = start().resume(&path);
+                    let is_named =
+                        matches!(&refused, Err(Error::Checkpoint { path: p, .. }) if *p == path);
+                    assert!(is_named, "{} from {}: {refused:?}", unit.id(), other.id());
+                }
+                let (mut whole, mut resumed) = (start(), start());
+                whole.epoch().unwrap();
+                whole.save(&path).unwrap();
+                resumed.resume(&path).unwrap();
+                assert_eq!(resumed.epochs_done(), 1);
+                assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap());
+                assert_eq!(whole.evaluate().unwrap(), resumed.evaluate().unwrap());
+                assert_eq!(whole.facts(), resumed.facts());
+                let foreign = Unit {
+                    settings: Settings::of(&json!({"epochs": 1})),
+                    ..unit.clone()
+                };
+                let error = source.start(&foreign).err().unwrap().to_string();
+                assert!(
+                    error.contains(&foreign.id()) && error.contains("settings"),
+                    "{error}"
+                );
+                models += 1;
+                before = Some(unit.clone());
+            }
+        }
+    }
+    assert!(models > 15, "{models}");
+}
