@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::Jitter;
     use crate::testing::{kernels, process, scaled_rbf};
-    use bochner_kernels::ExpsinConfig;
+    use bochner_kernels::{ExpsinConfig, Lengthscale};
     use bochner_numerics::check::random;
     use bochner_numerics::{finite_difference, relative_error};
     use ndarray::{Array1, array};
@@ -325,7 +325,7 @@ mod tests {
     fn a_kernel_that_is_no_covariance_is_refused() {
         let season = ExpsinConfig {
             period: 3.0,
-            lengthscale: 1.0,
+            lengthscale: Lengthscale::Shared(1.0),
         };
         let process = process(season.build().unwrap(), 0.0, 0.1);
         let (x, y) = (random((3, 2), "x"), random(3, "y"));

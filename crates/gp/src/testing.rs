@@ -58,7 +58,7 @@ fn mixture(cosine: Cosine) -> AnyKernel<f64> {
 fn season(column: usize, period: f64) -> AnyKernel<f64> {
     let season = ExpsinConfig {
         period,
-        lengthscale: 2.0,
+        lengthscale: Lengthscale::Shared(2.0),
     };
     let config = ColumnsConfig {
         columns: vec![column],

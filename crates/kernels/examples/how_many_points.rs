@@ -1,4 +1,4 @@
-//! How the error of random features falls with their number, and what the theory promises.
+//! The error of random features against their number, beside the bound of the theory.
 //!
 //! `cargo run --package bochner-kernels --example how_many_points`
 

@@ -26,7 +26,7 @@ use std::ops::{Add, Mul};
 /// use bochner_kernels::{AnyKernel, ExpsinConfig, Kernel, Lengthscale, RbfConfig, WhiteConfig};
 ///
 /// let rbf = |lengthscale| RbfConfig { lengthscale: Lengthscale::Shared(lengthscale) }.build();
-/// let season = ExpsinConfig { period: 1.0, lengthscale: 1.3 }.build()?;
+/// let season = ExpsinConfig { period: 1.0, lengthscale: Lengthscale::Shared(1.3) }.build()?;
 /// let kernel: AnyKernel<f64> = rbf(50.0)? + rbf(90.0)? * season + WhiteConfig { variance: 0.1 }.build()?;
 ///
 /// let text = serde_json::to_string(&kernel)?;
@@ -77,6 +77,23 @@ pub enum AnyKernel<T: Real> {
 }
 
 impl<T: Real> AnyKernel<T> {
+    /// The names of the kernels in files.
+    pub const NAMES: [&str; 13] = [
+        "rbf",
+        "matern",
+        "rational-quadratic",
+        "expsin",
+        "spectral-mixture",
+        "linear",
+        "polynomial",
+        "constant",
+        "white",
+        "sum",
+        "product",
+        "scale",
+        "columns",
+    ];
+
     fn inner(&self) -> &dyn Kernel<T> {
         match self {
             Self::Rbf(kernel) => kernel,
@@ -244,6 +261,17 @@ mod tests {
         assert_eq!(kernel.gram(x.view(), x.view()).unwrap(), want);
         let refused = serde_json::to_string(&kernel).unwrap_err().to_string();
         assert!(refused.contains("Custom"), "{refused}");
+    }
+
+    #[test]
+    fn the_names_are_those_of_files() {
+        let unknown = serde_json::from_str::<AnyKernel<f64>>(r#"{"wavelet": {}}"#).unwrap_err();
+        let names = AnyKernel::<f64>::NAMES.join("`, `");
+        let said = unknown.to_string();
+        assert!(
+            said.contains(&format!("expected one of `{names}` at")),
+            "{said}"
+        );
     }
 
     #[test]

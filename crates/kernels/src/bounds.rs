@@ -1,4 +1,4 @@
-//! How far random features can be from their kernel anywhere on a bounded set (Proposition 4).
+//! Bounds on the distance of random features from their kernel anywhere on a bounded set (Proposition 4).
 
 use crate::Error;
 use bochner_numerics::argument::{self, ArgumentError};
@@ -100,7 +100,7 @@ impl UniformBound {
         Ok(log.exp().min(1.0))
     }
 
-    /// A number of points that suffices for an error below `error` everywhere on the set, but for
+    /// A number of points that suffices for an error below `error` everywhere on the set, except with
     /// a `probability` of failure.
     ///
     /// $$R = \Bigl\lceil \frac{8 (d + 1)}{e^2} \log \frac{2^8 (D s / e)^2}{P} \Bigr\rceil$$

@@ -12,7 +12,7 @@ pub enum Error {
     /// A kernel is not positive semi-definite on points of this width.
     #[error(
         "the {kernel} kernel is not positive semi-definite on {width} columns, so that it is no covariance \
-         there: take a product of such kernels of one column each (`Columns`)"
+         there: give it a lengthscale for each column"
     )]
     Indefinite {
         /// The kernel.

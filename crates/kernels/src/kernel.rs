@@ -150,11 +150,11 @@ pub struct Parameter<T> {
     pub name: String,
     /// The present value.
     pub value: T,
-    /// Where the value may lie.
+    /// The range of the value.
     pub domain: Domain,
 }
 
-/// Where a hyper-parameter may lie.
+/// The range of a hyper-parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Finite and greater than zero: train its logarithm, or clip.
@@ -228,7 +228,7 @@ pub struct GramGradients<T> {
     pub parameters: Vec<T>,
 }
 
-/// Whether the values can replace those of the parameters.
+/// Refuses values that cannot replace those of the parameters.
 pub(crate) fn check_values<T: Real>(
     parameters: &[Parameter<T>],
     values: &[T],

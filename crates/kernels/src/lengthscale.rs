@@ -6,7 +6,7 @@ use bochner_numerics::argument::{self, ArgumentError};
 use bochner_numerics::scaling::bounded;
 use serde::{Deserialize, Serialize};
 
-/// How far apart two points must lie to be unlike, along every dimension or along each.
+/// The distance at which two points are unlike, for all dimensions together or for each.
 ///
 /// With one lengthscale per dimension (automatic relevance determination), training makes that of
 /// a dimension which explains nothing large, and the dimension disappears.

@@ -53,7 +53,7 @@ fn named<T: Real>(c: &Case<T>) -> Result<Box<dyn Kernel<T>>, Failure> {
         "expsin" => {
             let config = ExpsinConfig {
                 period: c.real("period")?,
-                lengthscale: c.real("lengthscale")?,
+                lengthscale: Lengthscale::Shared(c.real("lengthscale")?),
             };
             Box::new(config.build()?)
         }

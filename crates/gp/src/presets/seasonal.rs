@@ -59,7 +59,7 @@ pub fn seasonal_process(
     };
     let season = ExpsinConfig {
         period,
-        lengthscale: 1.0,
+        lengthscale: Lengthscale::Shared(1.0),
     };
     let irregular = RationalQuadraticConfig {
         lengthscale: Lengthscale::Shared(period),

@@ -37,7 +37,7 @@ pub(crate) fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> D
 fn periodic_times_rbf_plus_rbf() -> Dynamic {
     let season = ExpsinConfig {
         period: 3.1,
-        lengthscale: 1.3,
+        lengthscale: Lengthscale::Shared(1.3),
     };
     let season = season.build().unwrap() * rbf(Lengthscale::Shared(6.0));
     scale(1.1, season) + scale(2.0, rbf(Lengthscale::Shared(8.0)))

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 /// kernel of the distance in the plane would be no covariance:
 ///
 /// ```
-/// use bochner_kernels::{Columns, ColumnsConfig, Error, ExpsinConfig, Kernel};
+/// use bochner_kernels::{Columns, ColumnsConfig, Error, ExpsinConfig, Kernel, Lengthscale};
 /// use bochner_kernels::ndarray::array;
 ///
 /// let along = |column: usize, period: f64| -> Result<Columns<f64>, Error> {
-///     let base = ExpsinConfig { period, lengthscale: 1.0 }.build()?.into();
+///     let base = ExpsinConfig { period, lengthscale: Lengthscale::Shared(1.0) }.build()?.into();
 ///     ColumnsConfig { columns: vec![column], base }.build()
 /// };
 /// let kernel = along(0, 2.0)? * along(1, 5.0)?;

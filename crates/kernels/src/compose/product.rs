@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, RbfConfig};
 /// use bochner_kernels::ndarray::array;
 ///
-/// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
+/// let season = ExpsinConfig { period: 12.0, lengthscale: Lengthscale::Shared(1.0) }.build()?;
 /// let drift = RbfConfig { lengthscale: Lengthscale::Shared(24.0) }.build()?;
 /// let kernel = season * drift;
 /// let k = kernel.value(array![0.0].view(), array![24.0].view())?;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, LinearConfig};
 /// use bochner_kernels::ndarray::array;
 ///
-/// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
+/// let season = ExpsinConfig { period: 12.0, lengthscale: Lengthscale::Shared(1.0) }.build()?;
 /// let trend = LinearConfig { lengthscale: Lengthscale::Shared(10.0) }.build()?;
 /// let kernel = season + trend;
 /// let k = kernel.value(array![12.0].view(), array![24.0].view())?;

@@ -9,7 +9,7 @@ use bochner_numerics::{Real, standard_normal};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-/// How the directions of frequencies that are drawn together depend on each other.
+/// The dependence between the directions of frequencies that are drawn together.
 ///
 /// Frequencies come in blocks of `width`, each block drawn independently of the others. By itself each
 /// frequency has a uniformly distributed direction, whatever the coupling, and a norm by [`Norms`].
@@ -30,7 +30,7 @@ pub enum Coupling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norms {
-    /// The norm of $d$ normal numbers is drawn anew for each frequency: the mean of the features is the kernel.
+    /// Each frequency draws the norm of $d$ normal numbers: the mean of the features is the kernel.
     #[default]
     Chi,
     /// All frequencies have the norm $\sqrt d$: the mean is the regularised kernel, which lies below the RBF's by a

@@ -24,7 +24,7 @@ impl<T> Block<'_, T> {
         self.x.shape().0
     }
 
-    /// Where this block's rows lie among those of the task, in a row-major matrix of `cols` columns.
+    /// The range of this block's rows among those of the task, in a row-major matrix of `cols` columns.
     pub(super) fn range(&self, cols: usize) -> Range<usize> {
         self.first * cols..(self.first + self.rows()) * cols
     }

@@ -149,7 +149,7 @@ impl<'a, T: Real> SpectralPoints<'a, T, Ix4> {
 }
 
 impl<T: Real> SpectralPoints<'_, T> {
-    /// What the first points are called.
+    /// The name of the first points.
     fn name(&self) -> &'static str {
         match self {
             Self::Stationary { .. } => "w",
@@ -164,7 +164,7 @@ impl<T: Real> SpectralPoints<'_, T> {
         argument::not_empty(self.name(), self.first().shape())
     }
 
-    /// Whether the points have the width of the inputs.
+    /// Refuses inputs of another width than the points.
     pub(super) fn check_width(&self, width: usize) -> Result<(), ArgumentError> {
         argument::shape(self.name(), &[self.count(), width], self.first().shape())
     }

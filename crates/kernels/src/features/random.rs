@@ -40,7 +40,7 @@ pub enum RandomFeatureMap {
     Trigonometric,
     /// Angles above zero.
     Relu {
-        /// What is added to each, above 0; at least the type's smallest normal number.
+        /// A number that is added to each, above 0; at least the type's smallest normal number.
         epsilon: f64,
     },
 }
@@ -56,11 +56,11 @@ bochner_numerics::checked_when_read!(RandomFeatureMap);
 pub struct Logarithms<'a, T> {
     /// The logarithms, `[rows, features]`, without the map's factor $1 / \sqrt m$ or $1 / \sqrt{2m}$.
     pub logs: &'a mut [T],
-    /// What the exponentials are multiplied with, `[rows, features]`; empty for a positive map.
+    /// The factors of the exponentials, `[rows, features]`; empty for a positive map.
     pub signs: &'a mut [T],
 }
 
-/// Where the gradients along features go.
+/// Destinations of the gradients along features.
 #[derive(Debug)]
 pub struct AngleGradients<'a, T> {
     /// Along the angles $u$, `[rows, m]`, added to what is there.

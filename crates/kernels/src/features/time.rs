@@ -182,7 +182,7 @@ impl<T: Real> TimeFeatures<T> {
         })
     }
 
-    /// What the sine or cosine of feature `at` is multiplied with.
+    /// The factor of the sine or cosine of feature `at`.
     fn amplitude(&self, at: usize) -> f64 {
         match self {
             Self::Bochner { frequencies } => (frequencies.len() as f64).sqrt().recip(),

@@ -140,7 +140,7 @@ impl<T: Real> Component<'_, T> {
     }
 }
 
-/// Where the gradients of one component at N differences are added.
+/// Destinations to which the gradients of one component at N differences are added.
 pub(super) struct Along<'a, T> {
     /// `[d, N]`.
     pub(super) t: &'a mut [T],

@@ -1,4 +1,4 @@
-//! How the phases of the dimensions make one oscillation.
+//! Oscillations made of the phases of the dimensions.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub enum Cosine {
 }
 
 impl Cosine {
-    /// How many cosines are multiplied where inputs have `width` numbers.
+    /// The number of cosines that are multiplied for inputs of `width` numbers.
     pub(super) fn factors(self, width: usize) -> usize {
         match self {
             Self::Joint => 1,

@@ -11,39 +11,67 @@ use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// `profile` of $s = \sum_n (x_n - y_n)^2 / l_n^2$ for all pairs of rows.
+/// The values of a kernel for all pairs of rows. `profile` replaces squared distances
+/// $s = \sum_n (x_n - y_n)^2 / l_n^2$ by values.
 pub(super) fn gram<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     lengthscale: &Lengthscale<T>,
-    profile: impl Fn(T) -> T,
+    profile: impl Fn(&mut [T]),
 ) -> Result<Array2<T>, Error> {
     let inverse = lengthscale.inverse(x.nrows(), common_width(&x, &y)?)?;
-    let mut values = Vec::with_capacity(x.nrows() * y.nrows());
-    for_each_pair(x, y, |x, y| {
-        values.push(profile(squared_distance(x, y, &inverse)));
-    });
-    Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
+    Ok(gram_of(x, y, &inverse, |t| t * t, profile))
 }
 
-/// `value` of $\sum_n |x_n - y_n|$ for all pairs of rows. It is zero for equal points alone, and NaN for points
-/// that are not finite.
+/// The values of a kernel of $\sum_n |x_n - y_n|$ for all pairs of rows. The sum is zero for equal points alone, and
+/// NaN for points that are not finite.
 pub(super) fn gram_of_gaps<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     value: impl Fn(T) -> T,
 ) -> Result<Array2<T>, Error> {
-    common_width(&x, &y)?;
-    let mut values = Vec::with_capacity(x.nrows() * y.nrows());
-    for_each_pair(x, y, |x, y| {
-        let gaps = x.iter().zip(y).map(|(&x, &y)| (x - y).abs());
-        values.push(value(gaps.fold(T::zero(), |sum, gap| sum + gap)));
-    });
-    Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
+    let plain = vec![T::one(); common_width(&x, &y)?];
+    let profile = |gaps: &mut [T]| gaps.iter_mut().for_each(|gap| *gap = value(*gap));
+    Ok(gram_of(x, y, &plain, T::abs, profile))
 }
 
-/// The gradients of [`gram`] along the lengthscales, and along both sides if they are asked for, for the
-/// derivative `slope` of the profile along $s$.
+/// The profile of sums of terms of scaled differences, for all pairs of rows.
+fn gram_of<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    inverse: &[T],
+    term: impl Fn(T) -> T,
+    profile: impl Fn(&mut [T]),
+) -> Array2<T> {
+    let columns = y.t().as_standard_layout().into_owned();
+    let mut values = Array2::zeros((x.nrows(), y.nrows()));
+    for (a, mut row) in x.rows().into_iter().zip(values.rows_mut()) {
+        let row = row.as_slice_mut().expect("a row of an owned array");
+        add_terms(row, a, &columns, inverse, &term);
+        profile(row);
+    }
+    values
+}
+
+/// Adds the terms of the scaled differences of one point from all others, whose columns are the rows of `columns`.
+fn add_terms<T: Real>(
+    sums: &mut [T],
+    a: ArrayView1<T>,
+    columns: &Array2<T>,
+    inverse: &[T],
+    term: impl Fn(T) -> T,
+) {
+    for ((&a, y), &inverse) in a.iter().zip(columns.rows()).zip(inverse) {
+        let y = y.to_slice().expect("a row of an owned array");
+        let pairs = sums.iter_mut().zip(y);
+        pairs.for_each(|(sum, &y)| *sum += term((a - y) * inverse));
+    }
+}
+
+/// The gradients of [`gram`] along the lengthscales, and along both sides if they are asked for.
+///
+/// `slope` replaces the squared distances of one row by the derivatives of the profile there, and sees the row's
+/// cotangents, so that it can sum up the gradients along other parameters.
 ///
 /// What a pair adds is bounded by the largest number, so that no infinity meets a zero or another one.
 pub(super) fn gram_vjp<T: Real>(
@@ -52,40 +80,64 @@ pub(super) fn gram_vjp<T: Real>(
     y: ArrayView2<T>,
     lengthscale: &Lengthscale<T>,
     cotangent: ArrayView2<T>,
-    slope: impl Fn(T) -> T,
+    mut slope: impl FnMut(&mut [T], &[T]),
 ) -> Result<GramGradients<T>, Error> {
     let width = common_width(&x, &y)?;
     check_cotangent(&x, &y, &cotangent)?;
     let inverse = lengthscale.inverse(x.nrows(), width)?;
-    let [mut along_x, mut along_y] = [&x, &y].map(|points| along.zeros(points));
+    let columns = y.t().as_standard_layout().into_owned();
+    let cotangent = cotangent.as_standard_layout();
+    let [mut along_x, along_y] = [&x, &y].map(|points| along.zeros(points));
+    // Column by column, as the points of `y` are read.
+    let mut along_y = along_y.reversed_axes().as_standard_layout().into_owned();
     let mut along_scale = vec![T::zero(); width];
-    let (columns, mut cotangents) = (y.nrows(), cotangent.iter().enumerate());
-    for_each_pair(x, y, |a, b| {
-        let (pair, &cotangent) = cotangents.next().expect("one for each pair");
-        let twice = bounded(T::of(2.0) * cotangent);
-        let weight = bounded(twice * slope(squared_distance(a, b, &inverse)));
-        // The distance may be infinite where the kernel and its slope are zero.
-        if weight == T::zero() {
-            return;
+    let mut weights = vec![T::zero(); y.nrows()];
+    for (i, a) in x.rows().into_iter().enumerate() {
+        let cotangents = cotangent.row(i).to_slice().expect("in row-major order");
+        weights.fill(T::zero());
+        add_terms(&mut weights, a, &columns, &inverse, |t| t * t);
+        slope(&mut weights, cotangents);
+        for (weight, &g) in weights.iter_mut().zip(cotangents) {
+            *weight = bounded(bounded(T::of(2.0) * g) * *weight);
         }
-        let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(&inverse));
-        for (along, ((&a, &b), &inverse)) in each {
-            let scaled = (a - b) * inverse;
-            *along -= bounded(weight * scaled * inverse * scaled);
-        }
-        if along == Along::Everything {
-            for n in 0..width {
-                let step = bounded(weight * ((a[n] - b[n]) * inverse[n]) * inverse[n]);
-                along_x[[pair / columns, n]] += step;
-                along_y[[pair % columns, n]] -= step;
+        for (n, (&a, &inverse)) in a.iter().zip(&inverse).enumerate() {
+            let y = columns.row(n).to_slice().expect("a row of an owned array");
+            // The distance may be infinite where the kernel and its slope are zero.
+            let unless_zero = |weight: T, term: T| match weight == T::zero() {
+                true => weight,
+                false => bounded(term),
+            };
+            along_scale[n] -= sum_of_pairs(&weights, y, |weight, y| {
+                let scaled = (a - y) * inverse;
+                unless_zero(weight, weight * scaled * inverse * scaled)
+            });
+            if along == Along::Everything {
+                let step = |weight, y| unless_zero(weight, weight * ((a - y) * inverse) * inverse);
+                along_x[[i, n]] = sum_of_pairs(&weights, y, step);
+                let pairs = weights.iter().zip(y).zip(along_y.row_mut(n));
+                pairs.for_each(|((&weight, &y), along)| *along -= step(weight, y));
             }
         }
-    });
+    }
     Ok(GramGradients {
         x: along_x,
-        y: along_y,
+        y: along_y.reversed_axes().as_standard_layout().into_owned(),
         parameters: lengthscale.gather(along_scale.into_iter().map(bounded).collect()),
     })
+}
+
+/// The sum of a term of each pair, in several partial sums that a processor adds side by side.
+pub(super) fn sum_of_pairs<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
+    const LANES: usize = 8;
+    let mut sums = [T::zero(); LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += term(a[lane], b[lane]);
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).map(|(&a, &b)| term(a, b));
+    sums.into_iter().chain(rest).sum()
 }
 
 /// The [`diagonal`] of a kernel that is one at equal points.
@@ -119,33 +171,6 @@ pub(super) fn diagonal<T: Real>(x: ArrayView2<T>, variance: T) -> Array1<T> {
         }
     })
     .collect()
-}
-
-/// Calls `f` with every row of `x` and, for each, every row of `y`.
-pub(super) fn for_each_pair<T: Real>(
-    x: ArrayView2<T>,
-    y: ArrayView2<T>,
-    mut f: impl FnMut(&[T], &[T]),
-) {
-    let width = x.ncols();
-    let (x, y) = (x.as_standard_layout(), y.as_standard_layout());
-    let x = x.as_slice().expect("brought to row-major order");
-    let y = y.as_slice().expect("brought to row-major order");
-    for a in x.chunks_exact(width) {
-        for b in y.chunks_exact(width) {
-            f(a, b);
-        }
-    }
-}
-
-#[inline]
-fn squared_distance<T: Real>(x: &[T], y: &[T], inverse: &[T]) -> T {
-    let scaled = x
-        .iter()
-        .zip(y)
-        .zip(inverse)
-        .map(|((&x, &y), &i)| (x - y) * i);
-    scaled.fold(T::zero(), |sum, t| sum + t * t)
 }
 
 #[cfg(test)]
@@ -191,7 +216,7 @@ mod tests {
     fn a_small_distance_keeps_its_digits_far_from_the_origin() {
         let (x, y) = (array![[1e6, -1e6]], array![[1e6 + 0.25, -1e6]]);
         let lengthscale = Lengthscale::PerDimension(vec![0.5, 1.0]);
-        let s = gram(x.view(), y.view(), &lengthscale, |s| s);
+        let s = gram(x.view(), y.view(), &lengthscale, |_| ());
         assert_eq!(s.unwrap(), array![[0.25]]);
     }
 }

@@ -6,6 +6,7 @@ use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
 use crate::written::written_as_config;
 use bochner_numerics::Real;
+use bochner_numerics::elementary::exp_in_place;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,7 @@ pub struct Matern<T: Real> {
     deserialize = "T: Real + Deserialize<'de>"
 ))]
 pub struct MaternConfig<T> {
-    /// How often functions under the kernel can be differentiated.
+    /// The number of times that functions under the kernel can be differentiated.
     pub smoothness: Smoothness,
     /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
@@ -85,9 +86,8 @@ impl Smoothness {
         }
     }
 
-    /// The kernel at the squared distance `s`.
-    fn profile<T: Real>(self, s: T) -> T {
-        let (a, decay) = self.decay(s);
+    /// The kernel for $a = \sqrt{2 \nu s}$ and $e^{-a}$, where $s$ is the squared distance.
+    fn profile<T: Real>(self, a: T, decay: T) -> T {
         let polynomial = match self {
             Self::Half => T::one(),
             Self::ThreeHalves => T::one() + a,
@@ -96,20 +96,24 @@ impl Smoothness {
         damped(polynomial, decay)
     }
 
-    /// The kernel's derivative along the squared distance, at `s`.
-    fn slope<T: Real>(self, s: T) -> T {
-        let (a, decay) = self.decay(s);
+    /// The kernel's derivative along $s$.
+    fn slope<T: Real>(self, a: T, decay: T) -> T {
         match self {
-            Self::Half if s == T::zero() => T::zero(),
+            Self::Half if a == T::zero() => T::zero(),
             Self::Half => -decay / (T::of(2.0) * a),
             Self::ThreeHalves => -T::of(1.5) * decay,
             Self::FiveHalves => -T::of(5.0 / 6.0) * damped(T::one() + a, decay),
         }
     }
 
-    fn decay<T: Real>(self, s: T) -> (T, T) {
-        let a = (T::of(self.doubled() as f64) * s).sqrt();
-        (a, (-a).exp())
+    /// Replaces squared distances $s$ by `f` of $a$ and $e^{-a}$.
+    fn replace<T: Real>(self, s: &mut [T], f: impl Fn(Self, T, T) -> T) {
+        let doubled = T::of(self.doubled() as f64);
+        let a: Vec<T> = s.iter().map(|&s| (doubled * s).sqrt()).collect();
+        s.iter_mut().zip(&a).for_each(|(s, &a)| *s = -a);
+        exp_in_place(s);
+        let pairs = s.iter_mut().zip(a);
+        pairs.for_each(|(decay, a)| *decay = f(self, a, *decay));
     }
 }
 
@@ -153,7 +157,8 @@ impl<T: Real> Matern<T> {
 
 impl<T: Real> Kernel<T> for Matern<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        distance::gram(x, y, &self.lengthscale, |s| self.smoothness.profile(s))
+        let profile = |s: &mut [T]| self.smoothness.replace(s, Smoothness::profile);
+        distance::gram(x, y, &self.lengthscale, profile)
     }
 
     fn gram_vjp_along(
@@ -163,7 +168,7 @@ impl<T: Real> Kernel<T> for Matern<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let slope = |s| self.smoothness.slope(s);
+        let slope = |s: &mut [T], _: &[T]| self.smoothness.replace(s, Smoothness::slope);
         distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, slope)
     }
 

@@ -7,6 +7,7 @@ use crate::lengthscale::Lengthscale;
 use crate::written::written_as_config;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::elementary::{exp_in_place, ln_in_place};
 use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -92,41 +93,51 @@ impl<T: Real> RationalQuadraticConfig<T> {
 }
 
 impl<T: Real> RationalQuadratic<T> {
-    /// The kernel at the squared distance `s`.
-    fn profile(&self, s: T) -> T {
-        (-self.alpha * self.excess(s).ln_1p()).exp()
-    }
-
-    /// $s / 2 \alpha$.
-    fn excess(&self, s: T) -> T {
-        s / (T::of(2.0) * self.alpha)
-    }
-
-    /// The derivative along the squared distance.
-    fn slope(&self, s: T) -> T {
-        -T::of(0.5) * self.profile(s) / (T::one() + self.excess(s))
-    }
-
-    /// The derivative along `alpha`.
-    fn along_alpha(&self, s: T) -> T {
-        let (k, u) = (self.profile(s), self.excess(s));
-        if k == T::zero() {
-            return k;
+    /// Replaces squared distances $s$ by the kernel there, and returns $u = s / 2 \alpha$ and $\ln (1 + u)$ of each.
+    fn profile(&self, s: &mut [T]) -> [Vec<T>; 2] {
+        let u: Vec<T> = s.iter().map(|&s| s / (T::of(2.0) * self.alpha)).collect();
+        let mut logarithms: Vec<T> = u.iter().map(|&u| T::one() + u).collect();
+        ln_in_place(&mut logarithms);
+        for ((logarithm, &u), s) in logarithms.iter_mut().zip(&u).zip(&mut *s) {
+            // Makes up for the rounding of 1 + u.
+            let kept = (T::one() + u) - T::one();
+            if kept == T::zero() {
+                *logarithm = u;
+            } else if kept.is_finite() {
+                *logarithm *= u / kept;
+            }
+            *s = -self.alpha * *logarithm;
         }
-        // The two terms cancel where u is small.
-        let series = -u * u * (T::of(0.5) - u * (T::of(2.0 / 3.0) - u * T::of(0.75)));
-        let difference = if u < T::of(1e-3) {
-            series
-        } else {
-            u / (T::one() + u) - u.ln_1p()
-        };
-        k * difference
+        exp_in_place(s);
+        [u, logarithms]
+    }
+
+    /// Replaces squared distances by the kernel's derivatives along them, and returns the gradient along `alpha`.
+    fn slope(&self, s: &mut [T], cotangents: &[T]) -> T {
+        let [u, logarithms] = self.profile(s);
+        let mut along_alpha = T::zero();
+        for (((s, u), logarithm), &g) in s.iter_mut().zip(u).zip(logarithms).zip(cotangents) {
+            let k = *s;
+            *s = -T::of(0.5) * k / (T::one() + u);
+            if k != T::zero() {
+                // The two terms cancel where u is small.
+                let series = -u * u * (T::of(0.5) - u * (T::of(2.0 / 3.0) - u * T::of(0.75)));
+                let difference = match u < T::of(1e-3) {
+                    true => series,
+                    false => u / (T::one() + u) - logarithm,
+                };
+                along_alpha += bounded(k * difference * g);
+            }
+        }
+        along_alpha
     }
 }
 
 impl<T: Real> Kernel<T> for RationalQuadratic<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        distance::gram(x, y, &self.lengthscale, |s| self.profile(s))
+        distance::gram(x, y, &self.lengthscale, |s| {
+            self.profile(s);
+        })
     }
 
     fn gram_vjp_along(
@@ -136,12 +147,10 @@ impl<T: Real> Kernel<T> for RationalQuadratic<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let slope = |s| self.slope(s);
+        let mut along_alpha = T::zero();
+        let slope = |s: &mut [T], g: &[T]| along_alpha += self.slope(s, g);
         let mut gradients = distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, slope)?;
-        let along_alpha = distance::gram(x, y, &self.lengthscale, |s| self.along_alpha(s))?;
-        let terms = along_alpha.iter().zip(&cotangent);
-        let sum = terms.map(|(&along, &g)| bounded(along * g)).sum();
-        gradients.parameters.push(sum);
+        gradients.parameters.push(along_alpha);
         Ok(gradients)
     }
 

@@ -6,6 +6,7 @@ use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
 use crate::written::written_as_config;
 use bochner_numerics::Real;
+use bochner_numerics::elementary::exp_in_place;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,7 @@ impl<T: Real> Rbf<T> {
 
 impl<T: Real> Kernel<T> for Rbf<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        distance::gram(x, y, &self.lengthscale, |s| (-s / T::of(2.0)).exp())
+        distance::gram(x, y, &self.lengthscale, profile)
     }
 
     fn gram_vjp_along(
@@ -89,7 +90,7 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, slope)
+        distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, |s, _| slope(s))
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
@@ -111,10 +112,16 @@ impl<T: Real> Kernel<T> for Rbf<T> {
     }
 }
 
-/// The kernel's derivative along the squared distance, at `s`.
-fn slope<T: Real>(s: T) -> T {
-    let half = T::of(0.5);
-    -half * (-half * s).exp()
+/// Replaces squared distances by the kernel there.
+fn profile<T: Real>(s: &mut [T]) {
+    s.iter_mut().for_each(|s| *s *= -T::of(0.5));
+    exp_in_place(s);
+}
+
+/// Replaces squared distances by the kernel's derivatives along them.
+fn slope<T: Real>(s: &mut [T]) {
+    profile(s);
+    s.iter_mut().for_each(|k| *k *= -T::of(0.5));
 }
 
 #[cfg(test)]

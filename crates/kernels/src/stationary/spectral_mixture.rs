@@ -91,7 +91,7 @@ pub struct SpectralMixtureConfig<T> {
     /// The variances of the frequencies, `[Q, d]`; positive.
     #[serde(with = "written::rows")]
     pub variances: Array2<T>,
-    /// How the dimensions oscillate together.
+    /// The oscillation of the dimensions together.
     pub cosine: Cosine,
 }
 

@@ -1,7 +1,7 @@
 //! A kernel does not depend on the layout, the precision and the number of its inputs.
 
 use crate::kernels::with_compositions;
-use bochner_kernels::{AnyKernel, ExpsinConfig, GramGradients, Kernel};
+use bochner_kernels::{AnyKernel, ExpsinConfig, GramGradients, Kernel, Lengthscale};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array2, array, s};
@@ -10,7 +10,7 @@ fn all<T: Real>() -> Vec<AnyKernel<T>> {
     let mut all = with_compositions(0.8, 1.3);
     let expsin = ExpsinConfig {
         period: T::of(1.7),
-        lengthscale: T::of(0.9),
+        lengthscale: Lengthscale::Shared(T::of(0.9)),
     };
     all.push(expsin.build().unwrap().into());
     all

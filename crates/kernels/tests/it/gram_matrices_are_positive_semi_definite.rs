@@ -1,7 +1,7 @@
 //! No weights give a negative variance, and the order of the two points does not matter.
 
 use crate::kernels::with_compositions;
-use bochner_kernels::{ExpsinConfig, Kernel};
+use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale};
 use ndarray::{Array2, array};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,14 +42,18 @@ proptest! {
     }
 
     #[test]
-    fn the_periodic_kernel_is_so_on_the_line(
-        x in matrix(1),
+    fn the_periodic_kernel_is_so_on_the_line_and_with_a_lengthscale_for_each_column(
+        line in matrix(1),
+        plane in matrix(2),
         period in 0.3..3.0f64,
         lengthscale in 0.3..2.0f64,
     ) {
-        let kernel = ExpsinConfig { period, lengthscale }.build().unwrap();
-        let k = kernel.gram(x.view(), x.view()).unwrap();
-        prop_assert!(is_positive_semi_definite(k));
+        let each = Lengthscale::PerDimension(vec![lengthscale, 1.0]);
+        for (x, lengthscale) in [(line, Lengthscale::Shared(lengthscale)), (plane, each)] {
+            let kernel = ExpsinConfig { period, lengthscale }.build().unwrap();
+            let k = kernel.gram(x.view(), x.view()).unwrap();
+            prop_assert!(is_positive_semi_definite(k));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What random features of $e^{x \cdot y}$ miss it by, on average over the draws (Performer, section 2).
+//! The error of random features of $e^{x \cdot y}$ on average over the draws (Performer, section 2).
 
 use bochner_kernels::{
     Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_frequencies,
@@ -143,7 +143,7 @@ fn fixed_norms_give_the_regularised_kernel() {
     );
 }
 
-/// Where one point is the other, or its mirror image, one of the maps makes no error at all.
+/// One of the maps makes no error if one point is the other, or its mirror image.
 #[test]
 fn each_map_is_exact_somewhere() {
     let x = points();

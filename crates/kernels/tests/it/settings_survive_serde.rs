@@ -44,7 +44,7 @@ fn settings_survive() {
     }
     survives(ExpsinConfig {
         period: 12.0,
-        lengthscale: 0.7,
+        lengthscale: Lengthscale::Shared(0.7),
     });
     survives(mixture());
     survives(RationalQuadraticConfig {
