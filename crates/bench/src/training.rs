@@ -90,6 +90,7 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
                 encoder,
                 embedding: Default::default(),
                 vocabulary: None,
+                class_names: Vec::new(),
             };
             let tokens = (0..batch * time).map(|_| stream.gen_range(0..words));
             let tokens: Vec<usize> = tokens.collect();
