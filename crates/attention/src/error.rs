@@ -68,6 +68,14 @@ pub enum Error {
         /// The mechanism.
         mechanism: &'static str,
     },
+    /// A number left the range of its type.
+    #[error(
+        "the {what} overflows; rescale the inputs and the parameters, or compute in double precision"
+    )]
+    Overflow {
+        /// The name of the numbers.
+        what: &'static str,
+    },
     /// From the engine.
     #[error(transparent)]
     Engine(bochner_engine::Error),
@@ -127,10 +135,4 @@ pub(crate) fn floor(value: f64) -> Result<(), ArgumentError> {
 pub(crate) fn scale(value: f64) -> Result<(), ArgumentError> {
     let holds = (1e-30..=1e30).contains(&value);
     in_range(holds, "scale", value, "from 1e-30 to 1e30")
-}
-
-/// Refuses a period that single precision cannot tell distances apart by.
-pub(crate) fn period(value: f64) -> Result<(), ArgumentError> {
-    let holds = (1e-6..=1e6).contains(&value);
-    in_range(holds, "period", value, "from 1e-6 to 1e6")
 }

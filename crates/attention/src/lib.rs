@@ -91,22 +91,17 @@
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | the choices of the kernel family, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 //! | `layer` | its decoders, the layer with learnt queries, bipolar attention over steps of time (feature `dfdx`) |
-//! | [`learnable_query`], [`grid`] | queries that are parameters, data on a grid |
 //! | [`time_input`] | time stamps as a part of a layer's input |
 
 pub mod card;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 pub mod fixed_point;
 mod gamma;
-pub mod grid;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 pub mod kernels;
 #[cfg(feature = "dfdx")]
 pub mod layer;
-pub mod learnable_query;
 pub mod magnitude;
 pub mod mechanism;
 pub mod shiftmax;

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::gamma::{gamma, levels};
 use bochner_numerics::{ArgumentError, Real, argument};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Zip};
+use ndarray::{Array1, Array2, ArrayView2};
 use std::f64::consts::LN_2;
 
 /// The result of [`shiftmax`] for rows of scores.
@@ -49,23 +49,28 @@ pub fn shiftmax<T: Real>(
     x: ArrayView2<T>,
     mask: Option<ArrayView2<bool>>,
 ) -> Result<Shiftmax<T>, Error> {
-    let mut rows = Shiftmax {
-        weights: Array2::zeros(x.raw_dim()),
-        gamma: Array1::zeros(x.nrows()),
-    };
-    let weights = rows.weights.rows_mut();
-    for_each_row(
-        x,
-        mask,
+    if let Some(mask) = &mask {
+        argument::shape("mask", x.shape(), mask.shape())?;
+    }
+    let is_kept = |at| mask.is_none_or(|mask| mask[at]);
+    let mut weights = Array2::zeros(x.raw_dim());
+    let mut gammas = Array1::zeros(x.nrows());
+    for (i, row) in x.rows().into_iter().enumerate() {
+        let kept = || row.iter().enumerate().filter(|&(j, _)| is_kept([i, j]));
+        let scores = kept()
+            .map(|(_, &x)| whole(x))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(gamma) = gamma(levels(scores.into_iter())) {
+            gammas[i] = gamma;
+            for (j, x) in kept() {
+                weights[[i, j]] = T::of((x.as_f64() - gamma as f64).exp2());
+            }
+        }
+    }
+    Ok(Shiftmax {
         weights,
-        &mut rows.gamma,
-        |row, mut weights, place| {
-            *place = row.gamma;
-            let of = |w: &mut T, x: f64| *w = T::of((x - row.gamma as f64).exp2());
-            row.for_each(&mut weights, of);
-        },
-    )?;
-    Ok(rows)
+        gamma: gammas,
+    })
 }
 
 /// The vector-Jacobian product of [`shiftmax`], straight through the ceiling:
@@ -79,77 +84,18 @@ pub fn shiftmax_vjp<T: Real>(
     cotangent: ArrayView2<T>,
 ) -> Result<Array2<T>, Error> {
     argument::shape("cotangent", x.shape(), cotangent.shape())?;
-    let mut gradient = cotangent.to_owned();
-    let mut none = Array1::zeros(x.nrows());
-    for_each_row(x, mask, gradient.rows_mut(), &mut none, |row, mut g, _| {
+    let mut gradient = shiftmax(x, mask)?.weights;
+    for (mut row, g) in gradient.rows_mut().into_iter().zip(cotangent.rows()) {
         let (mut sum, mut product) = (0.0, 0.0);
-        Zip::from(&mut g)
-            .and(&row.x)
-            .and(&row.kept)
-            .for_each(|g, x, &kept| {
-                if kept {
-                    let weight = (x.as_f64() - row.gamma as f64).exp2();
-                    sum += weight;
-                    product += weight * g.as_f64();
-                }
-            });
-        let mean = product / sum;
-        let of = |g: &mut T, x: f64| {
-            let weight = (x - row.gamma as f64).exp2();
-            *g = T::of(LN_2 * weight * (g.as_f64() - mean));
-        };
-        row.for_each(&mut g, of);
-    })?;
-    Ok(gradient)
-}
-
-/// One row of scores of which something is kept.
-struct Row<'a, T> {
-    x: ArrayView1<'a, T>,
-    kept: Array1<bool>,
-    gamma: i64,
-}
-
-impl<T: Real> Row<'_, T> {
-    /// Calls `f` with the places of kept scores, and clears the others.
-    fn for_each(&self, places: &mut ArrayViewMut1<T>, mut f: impl FnMut(&mut T, f64)) {
-        Zip::from(places)
-            .and(&self.x)
-            .and(&self.kept)
-            .for_each(|place, x, &kept| match kept {
-                true => f(place, x.as_f64()),
-                false => *place = T::zero(),
-            });
-    }
-}
-
-/// Calls `f` with each row of which something is kept, and its places; clears those of the other rows.
-fn for_each_row<'a, T: Real>(
-    x: ArrayView2<T>,
-    mask: Option<ArrayView2<bool>>,
-    places: impl IntoIterator<Item = ArrayViewMut1<'a, T>>,
-    gammas: &mut Array1<i64>,
-    mut f: impl FnMut(Row<T>, ArrayViewMut1<T>, &mut i64),
-) -> Result<(), Error> {
-    if let Some(mask) = &mask {
-        argument::shape("mask", x.shape(), mask.shape())?;
-    }
-    let rows = x.rows().into_iter().zip(places).zip(gammas);
-    for (i, ((x, mut place), gamma_place)) in rows.enumerate() {
-        let kept = match &mask {
-            Some(mask) => mask.row(i).to_owned(),
-            None => Array1::from_elem(x.len(), true),
-        };
-        let scores = x.iter().zip(&kept).filter(|(_, kept)| **kept);
-        let scores = scores
-            .map(|(&x, _)| whole(x))
-            .collect::<Result<Vec<_>, _>>()?;
-        match gamma(levels(scores.into_iter())) {
-            Some(gamma) => f(Row { x, kept, gamma }, place, gamma_place),
-            None => place.fill(T::zero()),
+        for (w, g) in row.iter().zip(g).filter(|(w, _)| **w > T::zero()) {
+            sum += w.as_f64();
+            product += w.as_f64() * g.as_f64();
+        }
+        for (w, g) in row.iter_mut().zip(g).filter(|(w, _)| **w > T::zero()) {
+            *w = T::of(LN_2 * w.as_f64() * (g.as_f64() - product / sum));
         }
     }
-    Ok(())
+    Ok(gradient)
 }
 
 /// A score as an integer.

@@ -219,19 +219,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn what_does_not_fit_is_named() {
-        assert!(TimeInput::new(array![[f64::NAN]], TimeBasis::Bochner).is_err());
-        let map = TimeInput::new(array![[0.0, 1.0]], TimeBasis::Mercer).unwrap();
-        let shapes = |shapes: &[&[usize]]| Operation::<f64>::output_shapes(&map, shapes);
-        assert!(shapes(&[&[1, 2, 3], &[2], &[2, 3]]).is_ok());
-        for wrong in [
-            &[&[1, 3, 3][..], &[2], &[2, 3]],
-            &[&[1, 2, 3], &[2], &[2, 4]],
-        ] {
-            assert!(shapes(wrong).is_err());
-        }
-        assert!(shapes(&[&[1, 2, 3], &[2]]).is_err());
-    }
 }

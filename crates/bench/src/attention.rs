@@ -171,7 +171,7 @@ fn workload(name: &'static str, variant: &Variant, visible: Visible, shape: Shap
 
 /// The mechanism with this many points, if it has any.
 pub(crate) fn sized(variant: &Variant, points: usize) -> Variant {
-    let sized = variant.mechanism::<f32>().with_points(points);
+    let sized = variant.with_points(points);
     sized.unwrap_or_else(|_| variant.clone())
 }
 
@@ -313,7 +313,7 @@ mod tests {
             (squared(Form::LinearTime), pairwise),
             (Softmax::default().into(), pairwise),
             (RbfOnly {}.into(), pairwise),
-            ("linear".parse().unwrap(), pairwise),
+            (bochner_attention::Linear {}.into(), pairwise),
             (performer.into(), long),
             (primal(32), long),
             (Bipolar::default().into(), long),

@@ -34,8 +34,8 @@ fn with_points(variant: &Variant, points: usize) -> Result<Variant, Error> {
     if variant.card().points.is_none() {
         return Ok(variant.clone());
     }
-    let sized = variant.mechanism::<f32>().with_points(points)?;
-    Ok(sized.mechanism::<f32>().with_form(Form::Pairwise)?)
+    let sized = variant.with_points(points)?;
+    Ok(sized.with_form(Form::Pairwise)?)
 }
 
 /// The suite's name on the command line.

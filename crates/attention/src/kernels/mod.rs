@@ -1,10 +1,8 @@
 //! Pairwise kernels and feature maps of the mechanisms, one file each, for the engine.
 
 mod bipolar;
-mod expsin;
 mod linear;
 mod random_features;
-mod rbf;
 mod squared;
 
 pub(crate) use bipolar::{checked_threshold, spike};
@@ -13,6 +11,7 @@ pub use random_features::Trained;
 pub(crate) use squared::Squared;
 pub use squared::{Points, PointsGradients, points_gradients};
 
+use crate::{Expsin, RbfOnly};
 use bochner_engine::{Mask, Scored, Settings};
 use bochner_numerics::Real;
 use ndarray::ArrayView3;
@@ -20,14 +19,14 @@ use std::sync::Arc;
 
 /// Returns attention by $a_{ij} = \exp(-|q_i - k_j|^2 / (2\sqrt d))$, softmax attention's own kernel.
 pub fn rbf<T: Real>(mask: &Mask) -> Settings<T> {
-    Settings::pairs(Scored::new(rbf::Rbf), mask)
+    Settings::pairs(Scored::new(RbfOnly {}), mask)
 }
 
 /// Returns attention by $a_{ij} = \exp(-2 \sin^2(\pi |q_i - k_j| / P) / \sqrt d)$ with the period P, from 1e-6 to 1e6:
 /// alike at every whole number of periods.
 #[doc(alias = "ExpSineSquared")]
 pub fn expsin<T: Real>(period: f64, mask: &Mask) -> Settings<T> {
-    Settings::pairs(expsin::Expsin { period }.kernel(), mask)
+    Settings::pairs(Scored::new(Expsin { period }), mask)
 }
 
 /// Returns attention by $a_{ij} = (q_i \cdot k_j / \sqrt d)^2$, squared so that it is not negative.

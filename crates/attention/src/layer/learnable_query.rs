@@ -22,8 +22,7 @@ use rand::RngCore;
 /// that causality, windows, position biases and rotary positions are refused.
 ///
 /// # Reference
-/// The notes of Ji and Xie, *Attention*: learnable queries. [`LearnableQuery`](crate::learnable_query::LearnableQuery) is the same on
-/// arrays, without maps.
+/// The notes of Ji and Xie, *Attention*: learnable queries.
 ///
 /// ```
 /// use bochner_attention::{Mask, MultiHeadConfig, Pass, layer::LearnableQueryLayer};

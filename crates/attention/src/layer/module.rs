@@ -60,96 +60,42 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         Ok(())
     }
 }
-
-/// An input of the module: sequences `[B, T, Embed]`, alone or with the mask of the pass.
-pub trait SelfAttending<Embed: Dim, E: Element> {
-    /// The number of sequences.
-    type Batch: Dim;
-    /// The number of positions.
-    type Time: Dim;
-    /// The tape of the sequences.
-    type Tape: Tape<E, Cpu>;
-
-    /// The sequences and the mask.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
-    fn parts(
-        self,
-    ) -> (
-        Tensor<(Self::Batch, Self::Time, Embed), E, Cpu, Self::Tape>,
-        Mask,
-    );
-}
-
-impl<Embed: Dim, E: Element, B: Dim, Q: Dim, T: Tape<E, Cpu>> SelfAttending<Embed, E>
-    for Tensor<(B, Q, Embed), E, Cpu, T>
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim, B: Dim, Q: Dim, T: Tape<E, Cpu>>
+    Module<Tensor<(B, Q, Embed), E, Cpu, T>> for MultiHead<Embed, E, Cpu, Count, S, Wide>
 {
-    type Batch = B;
-    type Time = Q;
-    type Tape = T;
-
-    fn parts(self) -> (Self, Mask) {
-        (self, Mask::none())
-    }
-}
-
-impl<Embed: Dim, E: Element, B: Dim, Q: Dim, T: Tape<E, Cpu>> SelfAttending<Embed, E>
-    for (Tensor<(B, Q, Embed), E, Cpu, T>, Mask)
-{
-    type Batch = B;
-    type Time = Q;
-    type Tape = T;
-
-    fn parts(self) -> Self {
-        self
-    }
-}
-
-/// # Errors
-/// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss; otherwise
-/// the errors of [`MultiHead::attend`].
-impl<Embed, E, Count, S, Wide, X> Module<X> for MultiHead<Embed, E, Cpu, Count, S, Wide>
-where
-    Embed: Dim,
-    E: Element,
-    Count: Dim,
-    Wide: Dim,
-    X: SelfAttending<Embed, E>,
-{
-    type Output = Tensor<(X::Batch, X::Time, Embed), E, Cpu, X::Tape>;
+    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
     type Error = Error;
 
     /// Self-attention in evaluation, under the mask that is given with the sequences, if there is one.
-    fn try_forward(&self, x: X) -> Result<Self::Output, Error> {
-        self.check_penalty::<X::Tape>()?;
-        let ((x, mask), seed) = (x.parts(), self.config.seed);
-        Ok(self
-            .attend_self(x, &mask, Pass::Evaluation { seed })?
-            .output)
+    fn try_forward(&self, x: Tensor<(B, Q, Embed), E, Cpu, T>) -> Result<Self::Output, Error> {
+        self.check_penalty::<T>()?;
+        let pass = Pass::Evaluation {
+            seed: self.config.seed,
+        };
+        Ok(self.attend_self(x, &Mask::none(), pass)?.output)
     }
 }
 
 /// # Errors
 /// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss; otherwise
 /// the errors of [`MultiHead::attend`].
-impl<Embed, E, Count, S, Wide, X> ModuleMut<X> for MultiHead<Embed, E, Cpu, Count, S, Wide>
-where
-    Embed: Dim,
-    E: Element,
-    Count: Dim,
-    Wide: Dim,
-    X: SelfAttending<Embed, E>,
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim, B: Dim, Q: Dim, T: Tape<E, Cpu>>
+    ModuleMut<Tensor<(B, Q, Embed), E, Cpu, T>> for MultiHead<Embed, E, Cpu, Count, S, Wide>
 {
-    type Output = Tensor<(X::Batch, X::Time, Embed), E, Cpu, X::Tape>;
+    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
     type Error = Error;
 
     /// Self-attention in training, under the mask that is given with the sequences, if there is one; the
     /// seed changes with every call.
-    fn try_forward_mut(&mut self, x: X) -> Result<Self::Output, Error> {
-        self.check_penalty::<X::Tape>()?;
+    fn try_forward_mut(
+        &mut self,
+        x: Tensor<(B, Q, Embed), E, Cpu, T>,
+    ) -> Result<Self::Output, Error> {
+        self.check_penalty::<T>()?;
         let seed = self.config.seed.child("training").nth(self.step);
         let dropout = self.config.dropout;
-        let (x, mask) = x.parts();
-        let attended = self.attend_self(x, &mask, Pass::Training { seed, dropout })?;
+        let pass = Pass::Training { seed, dropout };
+        let attended = self.attend_self(x, &Mask::none(), pass)?;
         self.go_to_step(self.step + 1);
         Ok(attended.output)
     }

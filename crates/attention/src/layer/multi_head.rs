@@ -11,7 +11,6 @@ use crate::{Error, Form, Mask, Mechanism, Pass, mechanism::SharedMechanism};
 use bochner_engine::PositionCode;
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, argument};
-use bochner_spectral::ParameterSpec;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec, ZerosTensor};
@@ -27,7 +26,7 @@ use std::sync::Arc;
 /// where $o_m$ is what the mechanism makes of its streams, head by head: it attends from $x W_q^\top + b_q$
 /// to $y W_k^\top + b_k$ and $y W_v^\top + b_v$. The sizes are `Const<N>` or `usize`, like those of
 /// [`Linear`](bochner_nn::Linear); `Count` is the number of the mechanism's own parameters
-/// ([`MultiHead::kernel_specs`]), `Wide` the width of all heads together.
+/// ([`Mechanism::parameters`]), `Wide` the width of all heads together.
 ///
 /// With sizes known at compile time and settings from a [`StaticConfig`](crate::StaticConfig) the layer is an ordinary
 /// dfdx module: it builds on a device, saves to safetensors, and fits into tuples of modules.
@@ -67,7 +66,7 @@ pub struct MultiHead<
     pub output: Projection<Wide, Embed, E, D, S>,
     /// The table of a learnt [`PositionBias`](crate::PositionBias), `[M, 2 reach + 1]`.
     pub position_bias: Option<Tensor<(usize, usize), E, D>>,
-    /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`]; read them by
+    /// The mechanism's own parameters, laid out by [`Mechanism::parameters`]; read them by
     /// [`MultiHead::kernel_values`], since dfdx's `as_vec` and `array` panic if there are none.
     pub kernel: Tensor<(Count,), E, D>,
     pub(super) config: MultiHeadConfig,
@@ -187,12 +186,6 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             Some(mechanism) => Arc::clone(mechanism.get()),
             None => Arc::clone(self.mechanism.get()),
         }
-    }
-
-    /// Names and shapes of the mechanism's own parameters, in the order of `kernel`.
-    pub fn kernel_specs(&self) -> Vec<ParameterSpec> {
-        let mechanism = self.config.variant.mechanism::<E>();
-        mechanism.parameters(self.layout.size())
     }
 
     /// Attention of a sequence to itself; one operation on the tape.

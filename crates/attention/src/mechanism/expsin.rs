@@ -1,10 +1,11 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
 use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
-use crate::error::{Error, period};
-use crate::{Card, Magnitude, Settings, kernels};
-use bochner_numerics::Real;
+use crate::{Card, Error, Magnitude, Settings, kernels};
+use bochner_engine::{Kind, Number, Pair, Raw, Score, Shape};
+use bochner_numerics::{ArgumentError, Real, argument};
 use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
 
 /// A periodic similarity times the magnitude of softmax attention; it has no parameters.
 ///
@@ -32,6 +33,41 @@ impl Default for Expsin {
     }
 }
 
+/// The least squared distance that is told from none: the slope of a root has no limit at zero, where the gradient of
+/// the distance is zero.
+const LEAST: f64 = 1e-30;
+
+impl Expsin {
+    fn check_period(&self) -> Result<(), ArgumentError> {
+        let holds = (1e-6..=1e6).contains(&self.period);
+        argument::in_range(holds, "period", self.period, "from 1e-6 to 1e6")
+    }
+}
+
+/// The similarity, $x_{ij} = -2 \sin^2(\pi |q_i - k_j| / P) / \sqrt d$.
+impl Score for Expsin {
+    const RAW: Raw = Raw::SquaredDistance;
+
+    fn kind(&self) -> Kind {
+        Kind::Logit
+    }
+
+    fn uses_positions(&self) -> bool {
+        false
+    }
+
+    fn check(&self, _: &Shape) -> Result<(), bochner_engine::Error> {
+        Ok(self.check_period()?)
+    }
+
+    #[inline(always)]
+    fn score<N: Number>(&self, raw: N, pair: Pair<N>, _: &[N]) -> N {
+        let angle = raw.max(N::of(LEAST)).sqrt() * N::of(PI / self.period);
+        let sin = angle.sin();
+        sin * sin * N::of(-2.0 / (pair.width as f64).sqrt())
+    }
+}
+
 impl<T: Real> Mechanism<T> for Expsin {
     fn card(&self) -> Card {
         Card {
@@ -44,44 +80,11 @@ impl<T: Real> Mechanism<T> for Expsin {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        Ok(period(self.period)?)
+        Ok(self.check_period()?)
     }
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
         let similarity = kernels::expsin(self.period, inputs.mask);
         Ok(similarity.with_key_weight(Magnitude::Norm { p: 2.0 }))
-    }
-}
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-
-    impl Conformance for Expsin {
-        fn examples() -> Vec<Self> {
-            [1.0, 2.5].map(|period| Self { period }).into()
-        }
-
-        fn refused() -> Vec<(&'static str, Self)> {
-            [0.0, 1e7].map(|period| ("period", Self { period })).into()
-        }
-
-        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            let period = power_of_ten(-6.0..6.0, rng);
-            Self { period }
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                let angle = std::f64::consts::PI * pair.square_distance().sqrt() / self.period;
-                (-2.0 * angle.sin().powi(2) / pair.root() + pair.magnitude(2.0)).exp()
-            })
-        }
     }
 }

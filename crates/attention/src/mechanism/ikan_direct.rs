@@ -2,8 +2,7 @@
 
 use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
 use super::{
-    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant, is_default,
-    of_pass,
+    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, is_default, of_pass,
 };
 use crate::error::Error;
 use crate::{Card, Form, Settings, Support, card::Draws};
@@ -130,13 +129,12 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     fn backward(
         &self,
         inputs: &Streams<T>,
-        flat: &[T],
+        _: &[T],
         pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let of = inputs.fingerprint(flat, pass).with_settings(self);
-        let saved = forward.saved(of, NAME)?;
+        let saved = forward.attended(NAME)?;
         let g = (self.squared()).attend_vjp(inputs, pass, saved, cotangent.output)?;
         let sizes = [self.points, inputs.size().width];
         let sets = self.squared().along_points(g.kernel, sizes);
@@ -145,16 +143,6 @@ impl<T: Real> Mechanism<T> for IkanDirect {
             parameters: sets.into_iter().flatten().collect(),
             bias: g.bias,
         })
-    }
-
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        let own = self.clone();
-        Ok(Self { points, ..own }.into())
-    }
-
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        let own = self.clone();
-        Ok(Self { form, ..own }.into())
     }
 
     fn inspect(
@@ -168,88 +156,5 @@ impl<T: Real> Mechanism<T> for IkanDirect {
             points: Some(shown(&self.frequencies(inputs, flat)?)),
             ..Inspection::of(weights)
         })
-    }
-}
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-    use crate::engine::Blocks;
-    use std::f64::consts::TAU;
-
-    impl Conformance for IkanDirect {
-        fn examples() -> Vec<Self> {
-            let mut usual = Self::default();
-            // A floor that finite differences can see across.
-            (usual.points, usual.floor) = (4, 1e-2);
-            let p = |p| Self { p, ..usual.clone() };
-            let stationarity = Stationarity::Stationary;
-            let stationary = Self {
-                stationarity,
-                ..p(3.0)
-            };
-            let paper = [p(0.5), p(1.0), p(2.0), p(3.0), stationary];
-            let mut released = paper.clone();
-            released
-                .iter_mut()
-                .for_each(|own| own.preset = Preset::Released);
-            [paper, released].concat()
-        }
-
-        fn refused() -> Vec<(&'static str, Self)> {
-            let of = |p, floor| Self {
-                p,
-                floor,
-                ..Self::default()
-            };
-            let blocks = |queries, keys| Self {
-                form: Form::Blocked(Blocks { queries, keys }),
-                ..Self::default()
-            };
-            let points = Self {
-                points: 1_000_000_000_000,
-                ..Self::default()
-            };
-            let linear = Self {
-                form: Form::LinearTime,
-                ..of(2.0, 1e-7)
-            };
-            vec![
-                ("points", points),
-                ("floor of the linear-time form", linear),
-                ("p", of(0.0, 0.1)),
-                ("p", of(-1.0, 0.1)),
-                ("floor", of(2.0, -1e-9)),
-                ("queries of a block", blocks(0, 8)),
-                ("keys of a block", blocks(8, 0)),
-            ]
-        }
-
-        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            let mut own = self.clone();
-            (own.p, own.floor) = self.squared().extreme(rng);
-            own
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            parameters: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            let Size { heads, width } = inputs.size();
-            let one = heads * self.points * width;
-            let scale = match self.preset {
-                Preset::Paper => 1.0,
-                Preset::Released => TAU,
-            };
-            let set = |w: &[f64]| {
-                let w = Array4::from_shape_vec((1, heads, self.points, width), w.to_vec());
-                w.expect("one set of points") * scale
-            };
-            let points: Vec<_> = parameters.chunks(one).map(set).collect();
-            self.squared().reference(inputs, &points, pass)
-        }
     }
 }

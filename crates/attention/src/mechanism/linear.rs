@@ -35,26 +35,3 @@ impl<T: Real> Mechanism<T> for Linear {
         Ok(kernels::linear(inputs.mask).with_key_weight(Magnitude::Norm { p: 2.0 }))
     }
 }
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-
-    impl Conformance for Linear {
-        fn examples() -> Vec<Self> {
-            vec![Self::default()]
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
-            })
-        }
-    }
-}

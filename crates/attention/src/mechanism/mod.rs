@@ -2,10 +2,6 @@
 //! file each.
 
 mod custom;
-mod fingerprint;
-mod ika_ns;
-mod ika_s;
-mod ikan;
 mod pass;
 mod registry;
 mod score;
@@ -19,7 +15,6 @@ pub use bochner_spectral::{
 };
 pub use cat::CatForm;
 pub use custom::{CustomMechanism, CustomSettings, register};
-pub use fingerprint::Fingerprint;
 pub use mikan::MikanGradients;
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
@@ -37,39 +32,34 @@ use crate::{
 };
 use bochner_engine::{self as engine, Wanted};
 use bochner_numerics::{Real, argument};
-use pass::Attended;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
-use std::str::FromStr;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
-    softmax::Softmax as "softmax": default;
+    softmax::Softmax as "softmax": Softmax::default();
     /// Softmax attention's similarity without its magnitude.
-    rbf_only::RbfOnly as "rbf-only": default;
+    rbf_only::RbfOnly as "rbf-only": RbfOnly {};
     /// A similarity that repeats itself with the distance.
-    expsin::Expsin as "expsin": default;
+    expsin::Expsin as "expsin": Expsin::default();
     /// A squared linear similarity.
-    linear::Linear as "linear": default;
+    linear::Linear as "linear": Linear {};
     /// Kernel attention with spectral points as parameters.
-    ikan_direct::IkanDirect as "ikan-direct": default;
+    ikan_direct::IkanDirect as "ikan-direct": IkanDirect::default();
     /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
-    mikan::Mikan as "mikan": ika_s,
-        ika_ns,
-        ikan,
-        default;
+    mikan::Mikan as "mikan": Mikan::ika_s(), Mikan::ika_ns(), Mikan::ikan(), Mikan::default();
     /// Circular-convolutional attention.
-    cat::Cat as "cat": default,
-        convolution,
-        causal,
-        averaged_key;
+    cat::Cat as "cat": Cat::default(),
+        Cat { form: CatForm::Convolution },
+        Cat { form: CatForm::Causal },
+        Cat { form: CatForm::AveragedKey };
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
-    primal::Primal as "primal": default;
+    primal::Primal as "primal": Primal::default();
     /// Attention by random features.
-    performer::Performer as "performer": default;
+    performer::Performer as "performer": Performer::default();
     /// Powers of two of products of ternary numbers.
-    bipolar::Bipolar as "bipolar": default;
+    bipolar::Bipolar as "bipolar": Bipolar::default();
 }
 
 impl Variant {
@@ -91,17 +81,43 @@ impl Variant {
         let own = self.mechanism::<f64>().at_step(step, size);
         own.unwrap_or_else(|| self.shared())
     }
-}
 
-impl FromStr for Variant {
-    type Err = Error;
-
-    /// The mechanism of the registry that is called `name`, as [`find`] has it.
+    /// The mechanism with another number R of spectral points, or m of random frequencies.
     ///
     /// # Errors
-    /// [`Error::UnknownMechanism`], which lists the names there are.
-    fn from_str(name: &str) -> Result<Self, Error> {
-        find(name).ok_or_else(|| unknown(name))
+    /// [`Error::Unsupported`] for a mechanism without any.
+    pub fn with_points(&self, number: usize) -> Result<Self, Error> {
+        let mut changed = self.clone();
+        match &mut changed {
+            Self::IkanDirect(IkanDirect { points, .. })
+            | Self::Mikan(Mikan { points, .. })
+            | Self::Performer(Performer { points, .. }) => *points = number,
+            _ => {
+                return Err(Error::Unsupported {
+                    what: "a number of points with this mechanism",
+                    instead: "a mechanism whose card names its number of points",
+                });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The mechanism in another form: pair by pair, or in linear time.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a mechanism that has one form only.
+    pub fn with_form(&self, wanted: Form) -> Result<Self, Error> {
+        let mut changed = self.clone();
+        match &mut changed {
+            Self::IkanDirect(IkanDirect { form, .. })
+            | Self::Mikan(Mikan { form, .. })
+            | Self::Performer(Performer { form, .. }) => *form = wanted,
+            _ => {
+                let linear = self.card().linear_form;
+                return Err(linear.refusal("a choice of form with this mechanism"));
+            }
+        }
+        Ok(changed)
     }
 }
 
@@ -113,8 +129,7 @@ fn unknown(given: &str) -> Error {
     }
 }
 
-/// The mechanism of the registry that is called `name`, with its default settings; `name.parse::<Variant>()` has an
-/// error instead of `None`.
+/// The mechanism of the registry that is called `name`, with its default settings.
 pub fn find(name: &str) -> Option<Variant> {
     let named = |variant: &Variant| variant.name() == name;
     registry().into_iter().find(named)
@@ -127,10 +142,9 @@ pub fn find(name: &str) -> Option<Variant> {
 /// inspection and decoder follow. Any other, such as attention without pairs, implements the passes.
 ///
 /// In another crate the settings implement [`CustomMechanism`] besides, or [`ScoreMechanism`] alone. In this crate one
-/// file or folder under `mechanism/` implements the trait and brings the [`Card`], the examples and the plain
-/// reference; an entry of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
-/// the benchmarks, the reference cases of the kind `attention` (for mechanisms without points and parameters) and the
-/// trainable layer read the list. The tests write the table of the crate's docs: the first run after a new card fails,
+/// file or folder under `mechanism/` implements the trait; an entry of the list in `mechanism/mod.rs` makes it known, and
+/// a re-export in `lib.rs` public. The tests, the benchmarks, the reference cases of the kind `attention` (for mechanisms
+/// without points and parameters) and the trainable layer read the list. The tests write the table of the crate's docs: the first run after a new card fails,
 /// and says so. The settings derive serde's traits with `remote = "Self"`, as the list itself implements the ones that
 /// check what is read.
 ///
@@ -233,27 +247,25 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Forward<T>, Error> {
-        let (output, saved) = inputs.attend(of_pass(self, inputs, parameters, pass)?)?;
-        let of = inputs.fingerprint(parameters, pass).with_settings(self);
-        Ok(Forward::unpenalised(of, output, saved))
+        let (output, saved) =
+            inputs.attend(self.card().name, of_pass(self, inputs, parameters, pass)?)?;
+        Ok(Forward::unpenalised(output, saved))
     }
 
     /// The vector-Jacobian product of [`Mechanism::forward`], given what it returned and the
     /// cotangents of the output and the penalty.
     ///
     /// # Errors
-    /// The errors of the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's, or of
-    /// something else.
+    /// The errors of the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
     fn backward(
         &self,
         inputs: &Streams<T>,
-        parameters: &[T],
-        pass: &Pass,
+        _parameters: &[T],
+        _pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let of = inputs.fingerprint(parameters, pass).with_settings(self);
-        let saved = forward.saved::<Attended<T>>(of, self.card().name)?;
+        let saved = forward.attended(self.card().name)?;
         let wanted = self.wanted(inputs.size());
         let bias = wanted.bias || inputs.bias_gradient;
         let wanted = Wanted { bias, ..wanted };
@@ -263,22 +275,6 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
             streams: vec![g.q, g.k, g.v],
             bias: g.bias.filter(|_| inputs.bias_gradient),
         })
-    }
-
-    /// The mechanism with another number R of spectral points, or m of random frequencies.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a mechanism without any.
-    fn with_points(&self, _points: usize) -> Result<Variant, Error> {
-        Err(NO_POINTS)
-    }
-
-    /// The mechanism in another form: pair by pair, or in linear time.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a mechanism that has one form only.
-    fn with_form(&self, _form: Form) -> Result<Variant, Error> {
-        Err(no_forms(&self.card()))
     }
 
     /// The mechanism at a step of training, for heads of this size; `None` if it is the same at that step.
@@ -409,16 +405,6 @@ const NO_SETTINGS: Error = Error::Unsupported {
     what: "decoding, or attention without a backward pass, with this mechanism",
     instead: "its forward pass, or a mechanism that decodes, such as `Softmax`",
 };
-
-const NO_POINTS: Error = Error::Unsupported {
-    what: "a number of points with this mechanism",
-    instead: "a mechanism whose card names its number of points",
-};
-
-fn no_forms(card: &Card) -> Error {
-    let linear = card.linear_form;
-    linear.refusal("a choice of form with this mechanism")
-}
 
 /// Fields at their defaults are not serialised, so that files written before a field existed are unchanged.
 pub(crate) fn is_default<T: Default + PartialEq>(setting: &T) -> bool {

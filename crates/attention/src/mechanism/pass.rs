@@ -1,6 +1,5 @@
 //! Inputs and results of a mechanism's passes.
 
-use super::fingerprint::Fingerprint;
 use crate::{Bias, Card, Error, Mask, Settings, card::Stream};
 use bochner_engine::{self as engine, Output, Saved, Wanted, attend, attend_vjp, weights};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
@@ -68,15 +67,6 @@ impl<'a, T> Streams<'a, T> {
         Self::new(card.streams.iter().map(of), mask)
     }
 
-    /// These streams under another mask.
-    #[must_use]
-    pub fn with_mask<'b>(&self, mask: &'b Mask) -> Streams<'b, T>
-    where
-        'a: 'b,
-    {
-        Streams { mask, ..*self }
-    }
-
     /// These streams with a bias, or without one.
     #[must_use]
     pub fn with_bias(self, bias: impl Into<Option<&'a Bias<T>>>) -> Self {
@@ -102,10 +92,6 @@ impl<'a, T> Streams<'a, T> {
     pub fn get<const N: usize>(&self) -> Result<[ArrayView4<'a, T>; N], Error> {
         self.expect(N)?;
         Ok(std::array::from_fn(|i| self.at(i)))
-    }
-
-    pub(super) fn arrays(&self) -> impl Iterator<Item = ArrayView4<'a, T>> {
-        self.arrays.into_iter().flatten()
     }
 
     /// `Ok` if there are `expected` streams.
@@ -173,6 +159,26 @@ impl<'a, T: Real> Streams<'a, T> {
 }
 
 impl<T: Real> Streams<'_, T> {
+    /// Refuses numbers beyond the range of the engine before an example's key length.
+    pub(super) fn check_range(&self, array: &'static str, x: ArrayView4<T>) -> Result<(), Error> {
+        let limit = T::max_value().sqrt().sqrt();
+        let is_fitting = |x: &T| x.abs() <= limit;
+        if x.iter().all(is_fitting) {
+            return Ok(());
+        }
+        for ((example, head, t, column), got) in x.indexed_iter() {
+            if !is_fitting(got) && t < self.mask.key_limit(example, x.dim().2) {
+                return Err(Error::Engine(engine::Error::OutOfRange {
+                    array,
+                    index: [example, head, t, column],
+                    got: got.as_f64(),
+                    limit: limit.as_f64(),
+                }));
+            }
+        }
+        Ok(())
+    }
+
     /// Settings with the mask, the bias and the dropout of a pass.
     pub(super) fn complete(
         &self,
@@ -188,18 +194,19 @@ impl<T: Real> Streams<'_, T> {
     }
 
     /// Attention from the queries to keys and values.
-    pub(super) fn attend(&self, settings: Settings<T>) -> Result<(Output<T>, Attended<T>), Error> {
+    pub(super) fn attend(
+        &self,
+        mechanism: &'static str,
+        settings: Settings<T>,
+    ) -> Result<(Output<T>, Attended<T>), Error> {
         let [q, k, v] = self.get()?;
         let (output, saved) = attend(&settings, q, k, v)?;
-        let has_bias = self.bias.is_some();
-        Ok((
-            output,
-            Attended {
-                settings,
-                saved,
-                has_bias,
-            },
-        ))
+        let attended = Attended {
+            mechanism,
+            settings,
+            saved,
+        };
+        Ok((output, attended))
     }
 
     /// The vector-Jacobian product of [`Streams::attend`].
@@ -211,20 +218,8 @@ impl<T: Real> Streams<'_, T> {
     ) -> Result<engine::Gradients<T>, Error> {
         let [q, k, v] = self.get()?;
         let Attended {
-            settings,
-            saved,
-            has_bias,
+            settings, saved, ..
         } = attended;
-        let same_bias = match self.bias {
-            Some(bias) => settings.bias.as_ref() == Some(bias),
-            None => !has_bias,
-        };
-        if settings.mask != *self.mask || !same_bias {
-            return Err(engine::Error::Saved {
-                what: "mask or bias",
-            }
-            .into());
-        }
         match attend_vjp(settings, saved, q, k, v, cotangent, wanted) {
             Err(engine::Error::OutOfRange {
                 array: "cotangent", ..
@@ -234,12 +229,17 @@ impl<T: Real> Streams<'_, T> {
         // A loss that overflows is told by its gradients: a tape has no other way, and trainers look at them.
         let zeros = Array4::zeros(cotangent.raw_dim());
         let mut g = attend_vjp(settings, saved, q, k, v, zeros.view(), wanted)?;
-        for x in [&mut g.q, &mut g.k, &mut g.v] {
-            x.fill(T::nan());
-        }
-        g.kernel.iter_mut().flatten().for_each(|x| *x = T::nan());
-        g.bias.iter_mut().flatten().for_each(|x| *x = T::nan());
-        g.sink.iter_mut().flatten().for_each(|x| *x = T::nan());
+        let streams = g.q.iter_mut().chain(&mut g.k).chain(&mut g.v);
+        let others = g
+            .bias
+            .iter_mut()
+            .flatten()
+            .chain(g.sink.iter_mut().flatten());
+        let kernel = g.kernel.iter_mut().flatten();
+        streams
+            .chain(kernel)
+            .chain(others)
+            .for_each(|x| *x = T::nan());
         Ok(g)
     }
 
@@ -348,7 +348,7 @@ impl Pass {
     }
 }
 
-/// The result of a forward pass. It remembers its inputs, so that a backward pass with other inputs is an error.
+/// The result of a forward pass. Its backward pass takes it with the same inputs, parameters and pass.
 #[derive(Debug)]
 pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
@@ -356,23 +356,19 @@ pub struct Forward<T> {
     /// The term that the objective adds for each example, already weighted (for a latent kernel $\beta \mathrm{KL}$),
     /// `[B]`. [`Penalty::share`](crate::card::Penalty::share) returns the factor to multiply it with.
     pub penalty: Array1<T>,
-    of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,
 }
 
 /// A forward pass of attention, with the settings that its backward pass needs.
 pub(super) struct Attended<T: Real> {
+    mechanism: &'static str,
     settings: Settings<T>,
     saved: Saved<T>,
-    /// Whether the inputs had a bias; the settings may have one of the mechanism's own.
-    has_bias: bool,
 }
 
 impl<T: Real> Forward<T> {
-    /// Output and penalty of what the [fingerprint](Streams::fingerprint) stands for, with whatever the
-    /// mechanism wants to see again in its backward pass.
+    /// Output and penalty, with whatever the mechanism wants to see again in its backward pass.
     pub fn new(
-        of: Fingerprint,
         output: impl Into<Output<T>>,
         penalty: Array1<T>,
         saved: impl Any + Send + Sync,
@@ -380,37 +376,33 @@ impl<T: Real> Forward<T> {
         Self {
             output: output.into(),
             penalty,
-            of,
             saved: Box::new(saved),
         }
     }
 
     /// A forward pass without a penalty.
-    pub fn unpenalised(
-        of: Fingerprint,
-        output: impl Into<Output<T>>,
-        saved: impl Any + Send + Sync,
-    ) -> Self {
+    pub fn unpenalised(output: impl Into<Output<T>>, saved: impl Any + Send + Sync) -> Self {
         let output = output.into();
         let batch = output.dim().0;
-        Self::new(of, output, Array1::zeros(batch), saved)
+        Self::new(output, Array1::zeros(batch), saved)
     }
 
-    /// Returns the saved values, for a backward pass of the same inputs.
+    /// Returns the saved values.
     ///
     /// # Errors
-    /// [`Error::ForeignForward`] if it was saved by another mechanism, or in a pass of something else.
-    pub fn saved<S: 'static>(&self, of: Fingerprint, mechanism: &'static str) -> Result<&S, Error> {
-        match self.of == of {
-            true => self.look(mechanism),
-            false => Err(Error::ForeignForward { mechanism }),
-        }
+    /// [`Error::ForeignForward`] if another mechanism saved them.
+    pub fn saved<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
+        let saved = self.saved.downcast_ref();
+        saved.ok_or(Error::ForeignForward { mechanism })
     }
 
-    /// Returns the values saved by a mechanism, whatever its inputs were.
-    pub(super) fn look<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
-        let own = self.saved.downcast_ref();
-        own.ok_or(Error::ForeignForward { mechanism })
+    /// Returns the attention of a mechanism that is attention by some settings.
+    pub(super) fn attended(&self, mechanism: &'static str) -> Result<&Attended<T>, Error> {
+        let attended = self.saved::<Attended<T>>(mechanism)?;
+        match attended.mechanism == mechanism {
+            true => Ok(attended),
+            false => Err(Error::ForeignForward { mechanism }),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{COST_OF_PAIRS, Mechanism, Pass, Streams};
 use crate::{Card, Error, Settings, kernels};
+use bochner_engine::{Kind, Number, Pair, Raw, Score};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,23 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct RbfOnly {}
 
+impl Score for RbfOnly {
+    const RAW: Raw = Raw::SquaredDistance;
+
+    fn kind(&self) -> Kind {
+        Kind::Logit
+    }
+
+    fn uses_positions(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn score<N: Number>(&self, raw: N, pair: Pair<N>, _: &[N]) -> N {
+        raw * N::of(-0.5 / (pair.width as f64).sqrt())
+    }
+}
+
 impl<T: Real> Mechanism<T> for RbfOnly {
     fn card(&self) -> Card {
         Card {
@@ -29,28 +47,5 @@ impl<T: Real> Mechanism<T> for RbfOnly {
 
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
         Ok(kernels::rbf(inputs.mask))
-    }
-}
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-
-    impl Conformance for RbfOnly {
-        fn examples() -> Vec<Self> {
-            vec![Self::default()]
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                (-pair.square_distance() / (2.0 * pair.root())).exp()
-            })
-        }
     }
 }

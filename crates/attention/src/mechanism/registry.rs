@@ -1,15 +1,15 @@
 //! The list of mechanisms: an entry makes a module, an enum variant, a place in the registry and a dispatch.
 
 /// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
-/// a mechanism, which names its file, its type, the name of its default, by which settings files know the type, and its settings:
-/// `default`, and the constructors of its presets. Settings are checked when they are read: their serde derives are
+/// a mechanism, which names its file, its type, the name of its default, by which settings files know the type, and its
+/// settings: the default, and its presets. Settings are checked when they are read: their serde derives are
 /// `remote = "Self"`, or else there are two.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
 /// dispatch would otherwise be three places to forget a line in. `cargo fmt` looks for no modules in macros:
 /// `cargo xtask fmt` names their files to it.
 macro_rules! list_of_mechanisms {
-    ($($(#[$doc:meta])* $module:ident :: $name:ident as $written:literal: $($settings:ident),+;)+) => {
+    ($($(#[$doc:meta])* $module:ident :: $name:ident as $written:literal: $($settings:expr),+;)+) => {
         $(mod $module;)+
         $(pub use $module::$name;)+
 
@@ -20,11 +20,11 @@ macro_rules! list_of_mechanisms {
         /// of another crate is a map from its name to its settings, and can be read once it is [registered](register).
         ///
         /// ```
-        /// use bochner_attention::{Mikan, Variant};
+        /// use bochner_attention::{Mikan, Variant, find};
         ///
         /// let variant: Variant = serde_json::from_str(r#"{"mechanism": "ikan-direct", "points": 16}"#)?;
         /// assert!(serde_json::to_string(&variant)?.starts_with(r#"{"mechanism":"ikan-direct""#));
-        /// assert_eq!("ikan".parse::<Variant>()?, Mikan::ikan().into());
+        /// assert_eq!(find("ikan"), Some(Mikan::ikan().into()));
         ///
         /// let unknown = serde_json::from_str::<Variant>(r#"{"mycrate/name": {}}"#);
         /// assert!(unknown.unwrap_err().to_string().contains("there are softmax, rbf-only"));
@@ -40,8 +40,6 @@ macro_rules! list_of_mechanisms {
             Custom(CustomSettings),
         }
 
-        /// The names that settings files have for our mechanisms.
-        const WRITTEN: &[&str] = &[$($written),+];
 
         impl Variant {
             /// The mechanism, for `f32` or `f64`.
@@ -71,47 +69,9 @@ macro_rules! list_of_mechanisms {
 
         /// Every mechanism with its default settings, and its presets: ours, then those that are [registered](register).
         pub fn registry() -> Vec<Variant> {
-            let mut all: Vec<Variant> = vec![$($($name::$settings().into(),)+)+];
+            let mut all: Vec<Variant> = vec![$($($settings.into(),)+)+];
             all.extend(custom::registered().iter().map(|entry| (entry.default)()));
             all
-        }
-
-        /// Gathers the examples, refusals and references of all mechanisms.
-        #[cfg(feature = "conformance")]
-        impl crate::conformance::Conformance for Variant {
-            fn examples() -> Vec<Self> {
-                let mut all = Vec::new();
-                $(all.extend($name::examples().into_iter().map(Self::from));)+
-                all
-            }
-
-            fn refused() -> Vec<(&'static str, Self)> {
-                let mut all = Vec::new();
-                $(all.extend($name::refused().into_iter().map(|(what, own)| (what, own.into())));)+
-                all
-            }
-
-            fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-                match self {
-                    $(Self::$name(mechanism) => mechanism.extreme(rng).into(),)+
-                    Self::Custom(_) => self.clone(),
-                }
-            }
-
-            fn reference(
-                &self,
-                inputs: &Streams<f64>,
-                parameters: &[f64],
-                pass: &Pass,
-            ) -> Result<crate::conformance::Reference, Error> {
-                match self {
-                    $(Self::$name(mechanism) => mechanism.reference(inputs, parameters, pass),)+
-                    Self::Custom(_) => Err(Error::Unsupported {
-                        what: "a plain reference of a mechanism of another crate",
-                        instead: "one that its tests bring",
-                    }),
-                }
-            }
         }
     };
 }

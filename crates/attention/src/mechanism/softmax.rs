@@ -44,39 +44,3 @@ impl<T: Real> Mechanism<T> for Softmax {
         Ok(Settings::pairs(DotProduct { scale }, inputs.mask))
     }
 }
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-
-    impl Conformance for Softmax {
-        fn examples() -> Vec<Self> {
-            [None, Some(1.0), Some(0.1)]
-                .map(|scale| Self { scale })
-                .into()
-        }
-
-        fn refused() -> Vec<(&'static str, Self)> {
-            let refused = [0.0, -1.0, 1e31].map(Some);
-            refused.map(|scale| ("scale", Self { scale })).into()
-        }
-
-        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            let scale = self.scale.map(|_| power_of_ten(-30.0..30.0, rng));
-            Self { scale }
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                let scale = self.scale.unwrap_or(pair.root().recip());
-                (pair.q.dot(&pair.k) * scale).exp()
-            })
-        }
-    }
-}

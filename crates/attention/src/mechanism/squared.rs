@@ -6,10 +6,9 @@ use crate::error::{self, Error};
 use crate::kernels::{Squared, points_gradients};
 use crate::mechanism::{Pass, Streams};
 use crate::{Bias, Card, Form, Magnitude, Settings, Support, card::Cost};
-use bochner_engine::{Gradients, Wanted, shared_heads};
-use bochner_numerics::elementary::SquaredNorms;
+use bochner_engine::{Gradients, HeadRows, KeyWeight, Side, Wanted, shared_heads};
 use bochner_numerics::scaling::multiplied;
-use bochner_numerics::{DropoutMask, Real, argument};
+use bochner_numerics::{DropoutMask, Mat, Real, argument};
 use bochner_spectral::Preset;
 use ndarray::{Array3, Array4, ArrayView4, Ix4};
 use std::f64::consts::TAU;
@@ -132,8 +131,12 @@ impl SquaredKernel {
             of_queries[[b, m, i]] += along;
             of_keys[[b, m * shape[1].1 / shape[0].1, j]] += along;
         }
-        self.pull_magnitudes(q, &of_queries, &mut g.q);
-        self.pull_magnitudes(k, &of_keys, &mut g.k);
+        let magnitude = Magnitude::Released { p: self.p };
+        for (x, along, sum) in [(q, of_queries, &mut g.q), (k, of_keys, &mut g.k)] {
+            let along: Vec<T> = along.iter().map(|&g| T::of(g)).collect();
+            let sum = sum.as_slice_mut().expect("row-major");
+            with_rows(x, |rows| magnitude.pull(rows, &along, sum));
+        }
         Ok(g)
     }
 
@@ -148,7 +151,13 @@ impl SquaredKernel {
         shared_heads(key_heads, heads)?;
         argument::shape("k", &[batch, key_heads, keys, width], k.shape())?;
         inputs.mask.check([batch, heads, queries, keys])?;
-        let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
+        let magnitude = Magnitude::Released { p: self.p };
+        let [of_queries, of_keys] = [q, k].map(|x| {
+            let mut magnitudes = Vec::new();
+            with_rows(x, |rows| magnitude.log_weights(rows, &mut magnitudes));
+            let (batch, heads, time, _) = x.dim();
+            Array3::from_shape_vec((batch, heads, time), magnitudes).expect("one a row")
+        });
         let largest = T::max_value().as_f64() / 4.0;
         let mut values = Array4::zeros((batch, heads, queries, keys));
         for (index, ((b, m, i, j), value)) in values.indexed_iter_mut().enumerate() {
@@ -169,80 +178,22 @@ impl SquaredKernel {
             Preset::Released => pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout"),
         }
     }
+}
 
-    /// $m$ of each row.
-    fn magnitudes<T: Real>(&self, x: ArrayView4<T>) -> Array3<f64> {
-        let (batch, heads, time, width) = x.dim();
-        let divisor = Magnitude::Released { p: self.p }.divisor(width);
-        let x = x.as_standard_layout();
-        let norms = SquaredNorms::new(x.as_slice().expect("row-major"), width, self.p);
-        let magnitudes = norms
-            .logarithms()
-            .into_iter()
-            .map(|log| log.exp() / divisor);
-        Array3::from_shape_vec((batch, heads, time), magnitudes.collect()).expect("one a row")
-    }
-
-    /// Adds the gradient along rows, given that along their magnitudes.
-    fn pull_magnitudes<T: Real>(&self, x: ArrayView4<T>, along: &Array3<f64>, sum: &mut Array4<T>) {
-        let width = x.dim().3;
-        let divisor = Magnitude::Released { p: self.p }.divisor(width);
-        let x = x.as_standard_layout();
-        let x = x.as_slice().expect("row-major");
-        let along: Vec<f64> = along.iter().map(|g| g / divisor).collect();
-        let pulled = SquaredNorms::new(x, width, self.p).pull_back(x, &along);
-        for (sum, more) in sum.iter_mut().zip(pulled) {
-            *sum = multiplied(sum.as_f64() + more, 0);
-        }
-    }
+/// Calls `f` with all rows of an array `[B, M, T, d]`, as the rows of one head.
+fn with_rows<T: Real, R>(x: ArrayView4<T>, f: impl FnOnce(HeadRows<T>) -> R) -> R {
+    let (count, width) = (x.len() / x.dim().3, x.dim().3);
+    let x = x.as_standard_layout();
+    f(HeadRows {
+        example: 0,
+        head: 0,
+        side: Side::Keys,
+        x: Mat::new(x.as_slice().expect("row-major"), count, width),
+    })
 }
 
 /// Returns the spectral points of an inspection: w1 and w2, which are equal for a stationary kernel.
 pub(super) fn shown<T: Real>(points: &[Array4<T>]) -> (Array4<T>, Array4<T>) {
     let [first, last] = [points.first(), points.last()].map(|w| w.expect("spectral points"));
     (first.clone(), last.clone())
-}
-
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::*;
-    use crate::conformance::*;
-    use rand::Rng;
-
-    impl SquaredKernel {
-        /// Returns p and the floor, each newly drawn or unchanged.
-        pub(in crate::mechanism) fn extreme(&self, rng: &mut dyn RngCore) -> (f64, f64) {
-            let p = power_of_ten(-2.0..1.3, rng);
-            let floor = [0.0, 1e-30, 1e-5, 1.0][rng.gen_range(0..4)];
-            [
-                (p, floor),
-                (p, self.floor),
-                (self.p, floor),
-                (self.p, self.floor),
-            ][rng.gen_range(0..4)]
-        }
-
-        /// $(f^2 + e) e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
-        /// another root, and drops some of the sums.
-        pub(in crate::mechanism) fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            points: &[Array4<f64>],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            let dropout = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;
-            let points: Vec<_> = points.iter().map(|w| w.view()).collect();
-            Reference::by_weight(inputs, pass, |pair| {
-                let exponent = match self.preset {
-                    Preset::Paper => pair.magnitude(self.p),
-                    Preset::Released => {
-                        let kept: f64 = dropout.map_or(1.0, |dropout| dropout.factor(pair.index));
-                        let sum = norm_square(pair.q, self.p) + norm_square(pair.k, self.p);
-                        kept * sum / (2.0 * pair.root().sqrt())
-                    }
-                };
-                (pair.kernel(&points).powi(2) + self.floor) * exponent.exp()
-            })
-        }
-    }
 }

@@ -3,14 +3,11 @@
 
 use crate::conformance::plain::{attend, weights};
 use bochner_attention::{
-    Cat, Mask, Mechanism, Pass, Settings,
-    grid::{fold, unfold},
-    learnable_query::{LearnableQuery, QueryScale},
-    mechanism::Streams,
+    Cat, Mask, Mechanism, Pass, Settings, engine::DotProduct, mechanism::Streams,
 };
 use bochner_numerics::check::largest;
-use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
-use ndarray::{Array2, Array3, Array4, ArrayView3, Axis, Dimension, ShapeBuilder};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array2, Array3, Array4, Axis, Dimension, ShapeBuilder};
 use proptest::prelude::*;
 
 const WIDTH: usize = 4;
@@ -43,9 +40,11 @@ fn itself(x: &Array4<f64>, mask: &Mask) -> Array4<f64> {
 fn pooled(x: &Array4<f64>) -> Array4<f64> {
     let [k, v] = [12, 13].map(|seed| mapped(x, &random((WIDTH, WIDTH), seed)));
     let queries: Array3<f64> = random((1, 3, WIDTH), 14);
-    let pooled =
-        LearnableQuery::default().attend(queries.view(), k.view(), v.view(), &Mask::none());
-    pooled.unwrap().output.into_owned()
+    let (scale, queries) = (Some(1.0), queries.insert_axis(Axis(0)));
+    let settings = Settings::pairs(DotProduct { scale }, &Mask::none());
+    attend(queries.view(), k.view(), v.view(), &settings)
+        .unwrap()
+        .output
 }
 
 /// Each token under one linear map.
@@ -187,44 +186,4 @@ proptest! {
         // Each symmetry is not the other.
         prop_assert!(!is_invariant(|x| itself(x, &none), &x, &order));
     }
-
-    /// Folding undoes unfolding, and the output has the grid of the queries.
-    #[test]
-    fn statement_7_grids(h in 1..5_usize, w in 1..5_usize, seed in 0..1000_u64) {
-        let image: Array4<f64> = random((2, h, w, WIDTH), seed);
-        let sequence = unfold(&image).unwrap();
-        prop_assert_eq!(sequence.dim(), (2, h * w, WIDTH));
-        prop_assert_eq!(fold(&sequence, (h, w)).unwrap(), image.clone().into_dyn());
-        let queries: Array4<f64> = random((2, 3, 2, WIDTH), seed + 1);
-        let queries = unfold(&queries).unwrap().insert_axis(Axis(1));
-        let keys = sequence.insert_axis(Axis(1));
-        let output = cross(&queries, &keys, &keys, &Mask::none()).remove_axis(Axis(1));
-        let folded = fold(&output, (3, 2)).unwrap();
-        prop_assert_eq!(folded.shape(), [2, 3, 2, WIDTH]);
-        prop_assert!(fold(&output, (3, 3)).is_err());
-    }
-}
-
-/// Queries that are parameters are those of every example, and gradients sum over the examples.
-#[test]
-fn learnable_queries_agree_with_finite_differences() {
-    for scale in [QueryScale::None, QueryScale::InverseSqrt] {
-        let (query, mask) = (LearnableQuery { scale }, Mask::none());
-        let queries: Array3<f64> = random((2, 3, WIDTH), 1);
-        let k: Array4<f64> = random((2, 2, 5, WIDTH), 2);
-        let cotangent: Array4<f64> = random((2, 2, 3, WIDTH), 3);
-        let pooled = query.attend(queries.view(), k.view(), k.view(), &mask);
-        let got = pooled.unwrap().vjp(cotangent.view()).unwrap().queries;
-        let want = finite_difference(queries.as_slice().unwrap(), |x| {
-            let queries = ArrayView3::from_shape(queries.raw_dim(), x).unwrap();
-            let pooled = query.attend(queries, k.view(), k.view(), &mask);
-            (pooled.unwrap().output * &cotangent).sum()
-        });
-        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-8);
-    }
-}
-
-#[test]
-fn a_grid_without_channels_is_refused() {
-    assert!(unfold(&ndarray::arr1(&[1.0])).is_err());
 }

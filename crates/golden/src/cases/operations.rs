@@ -4,8 +4,9 @@
 use super::attention::key_lengths;
 use crate::case::{Case, Done};
 use crate::error::{Failure, Fault};
-use bochner_attention::learnable_query::{LearnableQuery, QueryScale};
+use bochner_attention::engine::{DotProduct, Wanted};
 use bochner_attention::magnitude::{log_norm_sq, magnitude as of_rows, magnitude_vjp};
+use bochner_attention::{Settings, attend, attend_vjp, weights};
 use bochner_dense::svd;
 use bochner_models::positions::sinusoidal_positions;
 use bochner_numerics::{Real, argument};
@@ -32,16 +33,19 @@ pub(super) fn learnable_query<T: Real>(c: &Case<T>) -> Done {
     let [k, v]: [Array4<T>; 2] = c.arrays(["k", "v"])?;
     let mask = key_lengths(c)?;
     let scale = match c.choice("scale", &["none", "inverse_sqrt"])? {
-        "none" => QueryScale::None,
-        _ => QueryScale::InverseSqrt,
+        "none" => Some(1.0),
+        _ => None,
     };
-    let query = LearnableQuery { scale };
-    let pooled = query.attend(q.view(), k.view(), v.view(), &mask)?;
-    c.output("output", &pooled.output);
-    c.output("weights", &query.weights(q.view(), k.view(), &mask)?);
+    let settings = Settings::pairs(DotProduct { scale }, &mask);
+    let (heads, count, width) = q.dim();
+    let of_examples = q.broadcast((k.dim().0, heads, count, width));
+    let (q, k, v) = (of_examples.expect("an axis more"), k.view(), v.view());
+    let (output, saved) = attend(&settings, q, k, v)?;
+    c.output("output", &output);
+    c.output("weights", &weights(&settings, q, k)?);
     if let Some(g) = c.cotangent::<Ix4>()? {
-        let g = pooled.vjp(g.view())?;
-        c.gradient("q", &g.queries);
+        let g = attend_vjp(&settings, &saved, q, k, v, g.view(), Wanted::default())?;
+        c.gradient("q", &g.q.sum_axis(Axis(0)));
         c.gradient("k", &g.k);
         c.gradient("v", &g.v);
     }

@@ -138,6 +138,6 @@ fn variant(name: &str, points: usize) -> Result<Variant, Failure> {
     })?;
     match variant.card().points {
         None => Ok(variant),
-        Some(_) => Ok(variant.mechanism::<f32>().with_points(points)?),
+        Some(_) => Ok(variant.with_points(points)?),
     }
 }

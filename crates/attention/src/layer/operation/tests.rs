@@ -1,81 +1,23 @@
-//! The operation on the tape, with mechanisms written for the tests.
+//! The gradients of the operation on the tape.
 
 use super::*;
 use crate::{
-    Card, Copula, Error, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Variant,
-    mechanism::{Gradients, Streams},
+    Cat, Copula, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Primal, RbfOnly,
+    Variant, mechanism::PrimalWeights,
 };
 use bochner_numerics::check::assert_gradient;
 use bochner_numerics::operations::count;
 use bochner_numerics::{Operations, Seed, standard_normal};
 use bochner_ops::{apply, apply_vjp};
-use bochner_spectral::{ParameterSpec, Size};
-use ndarray::{Array4, ArrayD, Axis};
-
-/// The sum of all values, or of the input, each times its score if there are scores.
-#[derive(Debug)]
-struct Sum(&'static [Stream]);
-
-/// Values, and scores, which are one if there are none.
-fn weighed(streams: &Streams<f64>) -> Result<[Array4<f64>; 2], Error> {
-    if let Ok([scores, values]) = streams.get() {
-        return Ok([values, scores].map(|x| x.to_owned()));
-    }
-    let [values] = streams.get()?;
-    let (batch, heads, time, _) = values.dim();
-    Ok([values.to_owned(), Array4::ones((batch, heads, time, 1))])
-}
-
-/// The sum over the positions, at every position.
-fn total(x: &Array4<f64>) -> Array4<f64> {
-    let sum = x.sum_axis(Axis(2)).insert_axis(Axis(2));
-    sum.broadcast(x.dim()).unwrap().to_owned()
-}
-
-impl Mechanism<f64> for Sum {
-    fn card(&self) -> Card {
-        Card {
-            streams: self.0,
-            ..Card::PAIRWISE
-        }
-    }
-
-    fn forward(
-        &self,
-        streams: &Streams<f64>,
-        flat: &[f64],
-        pass: &Pass,
-    ) -> Result<Forward<f64>, Error> {
-        let [values, scores] = weighed(streams)?;
-        let (of, output) = (streams.fingerprint(flat, pass), total(&(values * scores)));
-        Ok(Forward::unpenalised(of, output, ()))
-    }
-
-    fn backward(
-        &self,
-        streams: &Streams<f64>,
-        _: &[f64],
-        _: &Pass,
-        _: &Forward<f64>,
-        cotangent: Cotangents<f64>,
-    ) -> Result<Gradients<f64>, Error> {
-        let ([values, scores], g) = (weighed(streams)?, total(&cotangent.output.to_owned()));
-        let of_scores = (&values * &g).sum_axis(Axis(3)).insert_axis(Axis(3));
-        let all = [of_scores, g * scores];
-        let streams = all.into_iter().skip(2 - self.0.len()).collect();
-        Ok(Gradients::new(streams, Vec::new()))
-    }
-}
+use bochner_spectral::ParameterSpec;
+use ndarray::ArrayD;
 
 const PASS: Pass = Pass::Evaluation { seed: Seed::new(1) };
 const EMBED: usize = 4;
 
-fn operation(
-    mechanism: Arc<dyn Mechanism<f64>>,
-    sequences: usize,
-    config: &MultiHeadConfig,
-) -> MultiHeadOperation<f64> {
-    let layout = config.layout(EMBED, &mechanism.card()).unwrap();
+fn operation(sequences: usize, config: &MultiHeadConfig) -> MultiHeadOperation<f64> {
+    let mechanism = Arc::clone(config.variant.shared().get());
+    let layout = config.layout(EMBED, &config.variant.card()).unwrap();
     let mask = layout.mask(Mask::none().with_key_lengths(vec![2, 3]));
     MultiHeadOperation {
         mechanism,
@@ -87,8 +29,8 @@ fn operation(
     }
 }
 
-/// Standard normal arrays of the operation's inputs; `own` is the number of the mechanism's parameters.
-fn inputs(operation: &MultiHeadOperation<f64>, own: usize) -> Vec<ArrayD<f64>> {
+/// Standard normal arrays of the operation's inputs.
+fn inputs(operation: &MultiHeadOperation<f64>) -> Vec<ArrayD<f64>> {
     let mut shapes = vec![vec![2, 3, EMBED]; operation.sequences];
     for (_, map) in operation.layout.maps() {
         shapes.push(map.to_vec());
@@ -96,7 +38,9 @@ fn inputs(operation: &MultiHeadOperation<f64>, own: usize) -> Vec<ArrayD<f64>> {
     }
     let layout = operation.layout;
     shapes.extend(layout.position_bias.table(layout.heads).map(Vec::from));
-    shapes.extend((own > 0).then(|| vec![own]));
+    let kernel = operation.mechanism.parameters(layout.size());
+    let kernel: usize = kernel.iter().map(ParameterSpec::count).sum();
+    shapes.extend((kernel > 0).then(|| vec![kernel]));
     let mut stream = Seed::new(2).stream("inputs");
     let array = |shape| ArrayD::from_shape_simple_fn(shape, || standard_normal(&mut stream));
     shapes.into_iter().map(array).collect()
@@ -107,8 +51,9 @@ fn views(arrays: &[ArrayD<f64>]) -> Vec<ArrayViewD<'_, f64>> {
 }
 
 /// Fails unless all gradients of an operation are those of finite differences.
-fn check(operation: &MultiHeadOperation<f64>, own: usize) {
-    let inputs = inputs(operation, own);
+fn check(sequences: usize, config: &MultiHeadConfig) {
+    let operation = &operation(sequences, config);
+    let inputs = inputs(operation);
     let (outputs, saved) = apply(operation, &views(&inputs)).unwrap();
     let mut stream = Seed::new(3).stream("cotangents");
     let mut random = |y: &ArrayD<f64>| y.mapv(|_| standard_normal(&mut stream));
@@ -145,17 +90,14 @@ fn wanted(
 /// their product is computed.
 #[test]
 fn gradients_that_nobody_wants_cost_nothing() {
-    let points = IkanDirect {
-        points: 2,
-        ..Default::default()
-    };
-    let config = MultiHeadConfig {
-        position_bias: PositionBias::Learned { reach: 1 },
-        ..config()
-    };
-    let operation = operation(Arc::clone(Variant::from(points).shared().get()), 2, &config);
-    let own = operation.mechanism.parameters(operation.layout.size());
-    let inputs = inputs(&operation, own.iter().map(ParameterSpec::count).sum());
+    let operation = operation(
+        2,
+        &MultiHeadConfig {
+            position_bias: PositionBias::Learned { reach: 1 },
+            ..config(points())
+        },
+    );
+    let inputs = inputs(&operation);
     let (all, whole) = wanted(&operation, &inputs, |_| true);
     for (i, own) in all.iter().enumerate() {
         let (one, _) = wanted(&operation, &inputs, |j| i == j);
@@ -173,37 +115,24 @@ fn gradients_that_nobody_wants_cost_nothing() {
     assert!(whole.multiply_adds > 10 * cost.multiply_adds);
 }
 
-fn config() -> MultiHeadConfig {
+fn config(variant: impl Into<Variant>) -> MultiHeadConfig {
     MultiHeadConfig {
         heads: 2,
+        variant: variant.into(),
         ..Default::default()
     }
 }
 
-#[test]
-fn a_mechanism_is_given_the_streams_that_it_asks_for() {
-    use Stream::{Input, Scores, Values};
-    for streams in [&[Values][..], &[Scores, Values], &[Input]] {
-        let value_width = streams.contains(&Values).then_some(3);
-        for (bias, value_width) in [(true, None), (false, value_width)] {
-            let config = MultiHeadConfig {
-                bias,
-                value_width,
-                ..config()
-            };
-            check(&operation(Arc::new(Sum(streams)), 1, &config), 0);
-        }
+fn points() -> IkanDirect {
+    IkanDirect {
+        points: 2,
+        ..Default::default()
     }
 }
 
 #[test]
 fn gradients_are_those_of_finite_differences() {
-    let points = IkanDirect {
-        points: 2,
-        ..Default::default()
-    };
-    let variants: [Variant; 2] = [crate::RbfOnly {}.into(), points.into()];
-    for variant in variants {
+    for variant in [RbfOnly {}.into(), Variant::from(points())] {
         let partial = bochner_engine::Rotary {
             width: Some(2),
             ..Default::default()
@@ -220,36 +149,29 @@ fn gradients_are_those_of_finite_differences() {
                 key_width,
                 value_width,
                 rotary,
-                ..config()
+                ..config(variant.clone())
             };
-            let operation = operation(Arc::clone(variant.shared().get()), sequences, &config);
-            let own = operation.mechanism.parameters(operation.layout.size());
-            check(&operation, own.iter().map(ParameterSpec::count).sum());
+            check(sequences, &config);
         }
     }
 }
 
 #[test]
 fn a_learnt_position_bias_has_gradients_too() {
-    let points = IkanDirect {
-        points: 2,
-        ..Default::default()
-    };
-    for (variant, sequences) in [(crate::RbfOnly {}.into(), 2), (Variant::from(points), 1)] {
+    for (variant, sequences) in [(RbfOnly {}.into(), 2), (Variant::from(points()), 1)] {
         let config = MultiHeadConfig {
             causal: sequences == 1,
             window: Some([1, 2]),
             position_bias: PositionBias::Learned { reach: 1 },
-            ..config()
+            ..config(variant)
         };
-        let operation = operation(Arc::clone(variant.shared().get()), sequences, &config);
-        let own = operation.mechanism.parameters(operation.layout.size());
-        check(&operation, own.iter().map(ParameterSpec::count).sum());
+        check(sequences, &config);
     }
 }
 
+/// Scores of their own, the layer's input, no values, and a second output, the sum of the penalties.
 #[test]
-fn the_second_output_is_the_sum_of_the_penalties() {
+fn other_streams_and_penalties_have_gradients_too() {
     let penalised = Mikan {
         points: 2,
         prior_std: 1.0,
@@ -259,33 +181,25 @@ fn the_second_output_is_the_sum_of_the_penalties() {
         posterior: Posterior::Unconditional,
         ..Default::default()
     };
-    let operation = operation(
-        Arc::clone(Variant::from(penalised).shared().get()),
-        1,
-        &config(),
-    );
-    let own = operation.mechanism.parameters(operation.layout.size());
-    check(&operation, own.iter().map(ParameterSpec::count).sum());
-}
-
-#[test]
-fn another_number_of_streams_is_refused() {
-    let mask = Mask::none();
-    for variant in crate::registry() {
-        let mechanism = variant.mechanism::<f64>();
-        let wanted = variant.card().streams.len();
-        let size = Size { heads: 2, width: 2 };
-        let initial = mechanism.initial(size, &mut Seed::new(1).stream("initial values"));
-        let initial = initial.unwrap();
-        for given in (1..=3).filter(|&given| given != wanted) {
-            let values = vec![Array4::ones((2, 2, 3, 2)); given];
-            let streams = Streams::new(values.iter().map(|x| x.view()), &mask);
-            match mechanism.forward(&streams, &initial, &PASS) {
-                Err(Error::StreamCount { expected, got }) => {
-                    assert_eq!((expected, got), (wanted, given), "{variant:?}");
-                }
-                other => panic!("{variant:?}: {other:?}"),
-            }
-        }
+    let of_input = Primal {
+        rank: 2,
+        ..Default::default()
+    };
+    let of_parameters = Primal {
+        weights: PrimalWeights::Parameters,
+        ..of_input.clone()
+    };
+    for (variant, bias) in [
+        (Variant::from(penalised), true),
+        // A bias of all scores of a softmax has no gradient.
+        (Cat::default().into(), false),
+        (of_input.into(), true),
+        (of_parameters.into(), false),
+    ] {
+        let config = MultiHeadConfig {
+            bias,
+            ..config(variant)
+        };
+        check(1, &config);
     }
 }

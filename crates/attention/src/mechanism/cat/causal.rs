@@ -4,9 +4,8 @@
 //! row mostly share that reference, and so their sums over the past are a product of matrices, whose bits are each
 //! row's own.
 
-use super::scores::{Distribution, Slope};
+use super::scores::Distribution;
 use bochner_numerics::elementary::exp_in_place;
-use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
 use std::ops::Range;
 
@@ -44,11 +43,6 @@ fn segments<T: Real>(scores: &[T], block: Range<usize>, mut highest: T) -> Vec<S
     segments
 }
 
-/// A copy of numbers divided by a power of two, if that is not one.
-fn divided<T: Real>(x: Mat<T>, power: i32) -> Option<Vec<T>> {
-    (power != 0).then(|| x.data().iter().map(|&x| over_power(x, power)).collect())
-}
-
 fn highest<T: Real>(scores: &[T]) -> T {
     scores.iter().copied().fold(T::neg_infinity(), T::max)
 }
@@ -79,7 +73,7 @@ pub(super) fn attend<T: Real>(
     output: &mut [T],
 ) {
     let width = values.shape().1;
-    let scores = &distribution.scores.values;
+    let scores = &distribution.scores;
     parallel::for_each_chunk(output, BLOCK * width, |b, output| {
         let first = b * BLOCK;
         let block = first..first + output.len() / width;
@@ -125,12 +119,6 @@ pub(super) fn attend<T: Real>(
                 row.iter_mut()
                     .zip(&*sum)
                     .for_each(|(to, &sum)| *to = sum / total);
-                // A sum that overflows is done again with weights that sum to one; what is large elsewhere must not
-                // tell this row what to do.
-                if row.iter().any(|x| !x.is_finite()) {
-                    row.fill(T::zero());
-                    (0..=i).for_each(|j| add(weights[r + j] / total, values.row(j), row));
-                }
             }
         }
     });
@@ -143,18 +131,9 @@ pub(super) fn pull<T: Real>(
     (g, output): (Mat<T>, Mat<T>),
     buffers: &Buffers<T>,
     of_values: &mut [T],
-) -> Slope<T> {
+) -> Vec<T> {
     let (n, width) = values.shape();
-    let scores = &distribution.scores.values;
-    let room = (n as f64 * width as f64).log2() + STEP / std::f64::consts::LN_2;
-    let [log_g, log_v] = [g, values].map(|x| largest(x.data()).as_f64().log2());
-    let [power_g, power_v] =
-        [(log_g, log_v), (log_v, log_g)].map(|(own, other)| unit::<T>(own, other + room));
-    let divided = divided(values, power_v);
-    let (rows, width) = values.shape();
-    let values = divided
-        .as_ref()
-        .map_or(values, |copy| Mat::new(copy, rows, width));
+    let scores = &distribution.scores;
     let mut all = Vec::new();
     let mut before = T::neg_infinity();
     for first in (0..n).step_by(BLOCK) {
@@ -178,8 +157,8 @@ pub(super) fn pull<T: Real>(
             if l >= segment.rows.start {
                 let row = &mut scaled[l * width..][..width];
                 for ((to, &g), &o) in row.iter_mut().zip(g.row(l)).zip(output.row(l)) {
-                    *to = over_power(g, power_g) / T::of(total);
-                    products[l] += *to * over_power(o, power_v);
+                    *to = g / T::of(total);
+                    products[l] += *to * o;
                 }
             }
         }
@@ -245,14 +224,8 @@ pub(super) fn pull<T: Real>(
             }
         }
         for (j, sum) in places.rev().zip(sums.chunks_exact(width)) {
-            let row = &mut of_values[j * width..][..width];
-            for (to, &sum) in row.iter_mut().zip(sum) {
-                *to = multiplied(sum.as_f64(), power_g);
-            }
+            of_values[j * width..][..width].copy_from_slice(sum);
         }
     }
-    Slope {
-        values: of_scores,
-        power: power_g + power_v,
-    }
+    of_scores
 }

@@ -1,9 +1,8 @@
 //! Circulants by Fourier transforms of the example's own length: one head at a time.
 
 use super::CatForm;
-use super::scores::{Distribution, Slope};
+use super::scores::{Distribution, softmax};
 use bochner_numerics::fourier::{Complex, Fourier};
-use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
 /// Columns that are transformed between two looks at the rows: the numbers of one cache line.
@@ -87,56 +86,13 @@ impl<T: Real> Spectra<T> {
     }
 }
 
-/// Divides a column by a power of two, whose exponent it returns, so that sums of products with numbers whose binary
-/// logarithm is at most `others` do not overflow.
-fn bring_in_range<T: Real>(column: &mut [T], others: f64) -> i32 {
-    let power = unit::<T>(largest(column).as_f64().log2(), others);
-    if power != 0 {
-        column.iter_mut().for_each(|x| *x = over_power(*x, power));
-    }
-    power
-}
-
-fn bring_back<T: Real>(column: &mut [T], power: i32) {
-    if power != 0 {
-        let back = |x: &mut T| *x = multiplied(x.as_f64(), power);
-        column.iter_mut().for_each(back);
-    }
-}
-
-/// $a b$, or $\bar a b$ for an operand that goes against the other.
-#[derive(Clone, Copy)]
-enum Times {
-    Along,
-    Against,
-}
-
-impl Times {
-    /// Returns the direction in which a form multiplies lags with values.
-    fn of(form: CatForm) -> Self {
-        match form {
-            CatForm::Convolution => Self::Along,
-            _ => Self::Against,
-        }
-    }
-
-    fn reversed(self) -> Self {
-        match self {
-            Self::Along => Self::Against,
-            Self::Against => Self::Along,
-        }
-    }
-
-    /// Multiplies `b` with `a`, or with its conjugate.
-    fn multiply<T: Real>(self, a: &[Complex<T>], b: &mut [Complex<T>]) {
-        let sign = match self {
-            Self::Along => T::one(),
-            Self::Against => -T::one(),
+/// Multiplies the spectrum `b` of values with that of the lags, whose conjugate reads values along the sequence.
+fn multiply<T: Real>(form: CatForm, lags: &[Complex<T>], b: &mut [Complex<T>]) {
+    for (lag, b) in lags.iter().zip(b) {
+        *b *= match form {
+            CatForm::Convolution => *lag,
+            _ => lag.conj(),
         };
-        for (a, b) in a.iter().zip(b) {
-            let (re, im) = (a.re, sign * a.im);
-            *b = Complex::new(re * b.re - im * b.im, re * b.im + im * b.re);
-        }
     }
 }
 
@@ -150,17 +106,15 @@ pub(super) fn attend<T: Real>(
 ) {
     let (n, width) = values.shape();
     let (mut spectra, mut columns) = (Spectra::new(n), Columns::new(n, buffers));
-    let softmax = distribution.scores.softmax(n);
+    let softmax = softmax(&distribution.scores);
     let lags = spectra.of_lags(distribution, &softmax);
     let mut spectrum = spectra.empty();
     for first in (0..width).step_by(COLUMNS) {
         columns.read(first, values);
         for column in columns.columns().take(width - first) {
-            let power = bring_in_range(column, (n as f64).log2());
             spectra.transform(column, &mut spectrum);
-            Times::of(form).multiply(&lags, &mut spectrum);
+            multiply(form, &lags, &mut spectrum);
             spectra.invert(&mut spectrum, column);
-            bring_back(column, power);
         }
         columns.write(first, width, output);
     }
@@ -174,24 +128,22 @@ pub(super) fn pull<T: Real>(
     g: Mat<T>,
     buffers: &Buffers<T>,
     of_values: &mut [T],
-) -> Slope<T> {
+) -> Vec<T> {
     let (n, width) = values.shape();
     let mut spectra = Spectra::new(n);
     let [mut of_g, mut of_v] = [(); 2].map(|()| Columns::new(n, buffers));
-    let softmax = distribution.scores.softmax(n);
+    let softmax = softmax(&distribution.scores);
     let lags = spectra.of_lags(distribution, &softmax);
+    let back = match form {
+        CatForm::Convolution => CatForm::Correlation,
+        _ => CatForm::Convolution,
+    };
     let [mut sum, mut spectrum_g, mut spectrum_v] = [(); 3].map(|()| spectra.empty());
-    let (room, mut power) = ((n as f64 * width as f64).log2(), 0);
     for first in (0..width).step_by(COLUMNS) {
         of_g.read(first, g);
         of_v.read(first, values);
         let columns = of_g.columns().zip(of_v.columns());
         for (g, v) in columns.take(width - first) {
-            let [log_g, log_v] = [&*g, &*v].map(|x| largest(x).as_f64().log2());
-            let (power_g, power_v) = (
-                bring_in_range(g, log_v + room),
-                bring_in_range(v, log_g + room),
-            );
             spectra.transform(g, &mut spectrum_g);
             spectra.transform(v, &mut spectrum_v);
             // A lag leads from the one place to the other.
@@ -199,19 +151,11 @@ pub(super) fn pull<T: Real>(
                 CatForm::Convolution => (&spectrum_v, &spectrum_g),
                 _ => (&spectrum_g, &spectrum_v),
             };
-            let own = power_g + power_v;
-            if own > power {
-                let less = over_power(T::one(), own - power);
-                sum.iter_mut().for_each(|sum| *sum = sum.scale(less));
-                power = own;
-            }
-            let share = over_power(T::one(), power - own);
             for ((sum, from), to) in sum.iter_mut().zip(from).zip(to) {
-                *sum += (from.conj() * to).scale(share);
+                *sum += from.conj() * to;
             }
-            Times::of(form).reversed().multiply(&lags, &mut spectrum_g);
+            multiply(back, &lags, &mut spectrum_g);
             spectra.invert(&mut spectrum_g, g);
-            bring_back(g, power_g);
         }
         of_g.write(first, width, of_values);
     }
@@ -227,5 +171,5 @@ pub(super) fn pull<T: Real>(
     for (slope, &w) in values.iter_mut().zip(&softmax) {
         *slope -= w * mean;
     }
-    Slope { values, power }
+    values
 }

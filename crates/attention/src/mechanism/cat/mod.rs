@@ -2,8 +2,6 @@
 
 mod causal;
 mod circular;
-#[cfg(feature = "conformance")]
-mod conformance;
 mod scores;
 
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
@@ -14,7 +12,7 @@ use crate::{
 use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4};
-use scores::{Distribution, Scores, Slope};
+use scores::{Distribution, Scores, softmax};
 use serde::{Deserialize, Serialize};
 
 /// Circular-convolutional attention: a softmax over the sequence, one a head, that is turned by a place for each
@@ -74,29 +72,100 @@ impl CatForm {
     }
 }
 
-impl Cat {
-    /// [`CatForm::Convolution`].
-    pub(super) fn convolution() -> Self {
-        let form = CatForm::Convolution;
-        Self { form }
-    }
+/// The arguments of one pass, checked, in row-major order.
+struct Call<'a, T> {
+    scores: Scores<'a, T>,
+    values: RowMajor<'a, T>,
+    shape: [usize; 4],
+    mask: &'a Mask,
+    dropout: Option<DropoutMask>,
+    buffers: Buffers<T>,
+}
 
-    /// [`CatForm::Causal`].
-    pub(super) fn causal() -> Self {
-        let form = CatForm::Causal;
-        Self { form }
-    }
-
-    /// [`CatForm::AveragedKey`].
-    pub(super) fn averaged_key() -> Self {
-        let form = CatForm::AveragedKey;
-        Self { form }
-    }
-
-    fn own_card(&self) -> Card {
-        const FROM_ITSELF: Support = Support::No {
-            instead: "softmax attention, or queries, keys and values of one sequence",
+impl<'a, T: Real> Call<'a, T> {
+    fn new(cat: &Cat, inputs: &Streams<'a, T>, flat: &[T], pass: &Pass) -> Result<Self, Error> {
+        argument::shape("parameters", &[0], &[flat.len()])?;
+        Mechanism::<T>::card(cat).admit(inputs)?;
+        let buffers = Buffers::default();
+        let (scores, values) = match cat.form {
+            CatForm::AveragedKey => {
+                let [q, k, v] = inputs.get()?;
+                argument::shape("k", q.shape(), k.shape())?;
+                argument::not_empty("k", k.shape())?;
+                inputs.check_range("q", q)?;
+                inputs.check_range("k", k)?;
+                (
+                    Scores::OfPairs([q, k].map(|x| RowMajor::new(x, &buffers))),
+                    v,
+                )
+            }
+            _ => {
+                let [scores, v] = inputs.get()?;
+                let (batch, heads, time, _) = scores.dim();
+                argument::shape("the scores", &[batch, heads, time, 1], scores.shape())?;
+                (Scores::Given(RowMajor::new(scores, &buffers)), v)
+            }
         };
+        let ([batch, heads, time], width) = (scores.shape(), values.dim().3);
+        argument::shape("v", &[batch, heads, time, width], values.shape())?;
+        argument::not_empty("v", values.shape())?;
+        inputs.mask.check([batch, heads, time, time])?;
+        inputs.check_range("v", values)?;
+        Ok(Self {
+            scores,
+            shape: [batch, heads, time, width],
+            values: RowMajor::new(values, &buffers),
+            mask: inputs.mask,
+            dropout: pass.weight_dropout()?,
+            buffers,
+        })
+    }
+
+    /// The length n of the example of head `h` of all heads.
+    fn length(&self, h: usize) -> usize {
+        let [_, heads, time, _] = self.shape;
+        self.mask.key_limit(h / heads, time)
+    }
+
+    /// The first n rows of head `h` of an array `[B, M, T, width]` in row-major order.
+    fn rows<'b>(&self, x: ArrayView4<'b, T>, h: usize) -> Mat<'b, T> {
+        let (_, _, time, width) = x.dim();
+        let x = x.to_slice().expect("row-major");
+        let n = self.length(h);
+        Mat::new(&x[h * time * width..][..n * width], n, width)
+    }
+
+    /// Returns the distribution of head `h` over its lags.
+    fn distribution(&self, h: usize) -> Distribution<T> {
+        let [_, _, time, _] = self.shape;
+        let n = self.length(h);
+        let mut factors = Vec::new();
+        if let Some(dropout) = self.dropout {
+            factors.resize(n, T::one());
+            dropout.factors((h * time) as u64, &mut factors);
+        }
+        Distribution {
+            scores: self.scores.of_head(self, h),
+            factors,
+        }
+    }
+
+    /// An array `[B, M, T, width]` of which `f` writes the first n rows of each head.
+    fn by_heads(&self, width: usize, f: impl Fn(usize, &mut [T]) + Send + Sync) -> Array4<T> {
+        let [batch, heads, time, _] = self.shape;
+        let mut data = vec![T::zero(); batch * heads * time * width];
+        parallel::for_each_chunk(&mut data, time * width, |h, data| {
+            let n = self.length(h);
+            if n > 0 {
+                f(h, &mut data[..n * width]);
+            }
+        });
+        Array4::from_shape_vec((batch, heads, time, width), data).expect("one slab a head")
+    }
+}
+
+impl<T: Real> Mechanism<T> for Cat {
+    fn card(&self) -> Card {
         let circulant = Card {
             name: "cat",
             title: "a softmax over the sequence, turned by a place for each row",
@@ -106,7 +175,9 @@ impl Cat {
             causal: Support::No {
                 instead: "the form `causal` of CAT",
             },
-            cross: FROM_ITSELF,
+            cross: Support::No {
+                instead: "softmax attention, or queries, keys and values of one sequence",
+            },
             linear_form: Support::No {
                 instead: "its only form",
             },
@@ -141,116 +212,17 @@ impl Cat {
             },
         }
     }
-}
-
-/// The arguments of one pass, checked, in row-major order.
-struct Call<'a, T> {
-    scores: Scores<'a, T>,
-    values: RowMajor<'a, T>,
-    shape: [usize; 4],
-    mask: &'a Mask,
-    dropout: Option<DropoutMask>,
-    buffers: Buffers<T>,
-}
-
-impl<'a, T: Real> Call<'a, T> {
-    fn new(cat: &Cat, inputs: &Streams<'a, T>, flat: &[T], pass: &Pass) -> Result<Self, Error> {
-        argument::shape("parameters", &[0], &[flat.len()])?;
-        cat.own_card().admit(inputs)?;
-        let buffers = Buffers::default();
-        let (scores, values) = match cat.form {
-            CatForm::AveragedKey => {
-                let [q, k, v] = inputs.get()?;
-                argument::shape("k", q.shape(), k.shape())?;
-                argument::not_empty("k", k.shape())?;
-                let [q, k] = [q, k].map(|x| RowMajor::new(x, &buffers));
-                (Scores::OfPairs { q, k }, v)
-            }
-            _ => {
-                let [scores, v] = inputs.get()?;
-                let (batch, heads, time, _) = scores.dim();
-                argument::shape("the scores", &[batch, heads, time, 1], scores.shape())?;
-                (Scores::Given(RowMajor::new(scores, &buffers)), v)
-            }
-        };
-        let ([batch, heads, time], width) = (scores.shape(), values.dim().3);
-        argument::shape("v", &[batch, heads, time, width], values.shape())?;
-        argument::not_empty("v", values.shape())?;
-        inputs.mask.check([batch, heads, time, time])?;
-        Ok(Self {
-            scores,
-            shape: [batch, heads, time, width],
-            values: RowMajor::new(values, &buffers),
-            mask: inputs.mask,
-            dropout: pass.weight_dropout()?,
-            buffers,
-        })
-    }
-
-    /// The length n of the example of head `h` of all heads.
-    fn length(&self, h: usize) -> usize {
-        let [_, heads, time, _] = self.shape;
-        self.mask.key_limit(h / heads, time)
-    }
-
-    /// The values of head `h`, `[n, dv]`.
-    fn head_values(&self, h: usize) -> Mat<'_, T> {
-        self.rows(self.values.view(), h)
-    }
-
-    /// The first n rows of head `h` of an array `[B, M, T, dv]` in row-major order.
-    fn rows<'b>(&self, x: ArrayView4<'b, T>, h: usize) -> Mat<'b, T> {
-        let [_, _, time, width] = self.shape;
-        let x = x.to_slice().expect("row-major");
-        let n = self.length(h);
-        Mat::new(&x[h * time * width..][..n * width], n, width)
-    }
-
-    /// Returns the distribution of head `h` over its lags.
-    fn distribution(&self, h: usize) -> Distribution<T> {
-        let [_, _, time, _] = self.shape;
-        let n = self.length(h);
-        let mut factors = Vec::new();
-        if let Some(dropout) = self.dropout {
-            factors.resize(n, T::one());
-            dropout.factors((h * time) as u64, &mut factors);
-        }
-        Distribution {
-            scores: self.scores.of_head(h, n),
-            factors,
-        }
-    }
-
-    /// An array `[B, M, T, width]` of which `f` writes the first n rows of each head.
-    fn by_heads(&self, width: usize, f: impl Fn(usize, &mut [T]) + Send + Sync) -> Array4<T> {
-        let [batch, heads, time, _] = self.shape;
-        let mut data = vec![T::zero(); batch * heads * time * width];
-        parallel::for_each_chunk(&mut data, time * width, |h, data| {
-            let n = self.length(h);
-            if n > 0 {
-                f(h, &mut data[..n * width]);
-            }
-        });
-        Array4::from_shape_vec((batch, heads, time, width), data).expect("one slab a head")
-    }
-}
-
-impl<T: Real> Mechanism<T> for Cat {
-    fn card(&self) -> Card {
-        self.own_card()
-    }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
         let output = call.by_heads(call.shape[3], |h, output| {
-            let (distribution, values) = (call.distribution(h), call.head_values(h));
+            let (distribution, values) = (call.distribution(h), call.rows(call.values.view(), h));
             match self.form {
                 CatForm::Causal => causal::attend(&distribution, values, &call.buffers, output),
                 form => circular::attend(form, &distribution, values, &call.buffers, output),
             }
         });
-        let of = inputs.fingerprint(flat, pass).with_settings(self);
-        Ok(Forward::unpenalised(of, output, inputs.mask.clone()))
+        Ok(Forward::unpenalised(output, self.clone()))
     }
 
     fn backward(
@@ -262,17 +234,16 @@ impl<T: Real> Mechanism<T> for Cat {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
-        let mechanism = self.own_card().name;
-        let of = inputs.fingerprint(flat, pass).with_settings(self);
-        if forward.saved::<Mask>(of, mechanism)? != inputs.mask {
+        let mechanism = Mechanism::<T>::card(self).name;
+        if forward.saved::<Self>(mechanism)? != self {
             return Err(Error::ForeignForward { mechanism });
         }
         argument::shape("the cotangent", &call.shape, cotangent.output.shape())?;
-        let [g, output] =
-            [cotangent.output, forward.output.view()].map(|x| RowMajor::new(x, &call.buffers));
-        let (g, output) = (g.view(), output.view());
+        argument::shape("the forward pass", &call.shape, forward.output.shape())?;
+        let pair = [cotangent.output, forward.output.view()];
+        let pair = pair.map(|x| RowMajor::new(x, &call.buffers));
         let [batch, heads, time, width] = call.shape;
-        let mut slopes = vec![Slope::default(); batch * heads];
+        let mut slopes = vec![Vec::new(); batch * heads];
         let mut of_values = Array4::zeros(call.shape);
         let slabs = of_values.as_slice_mut().expect("row-major");
         let slabs = slabs.chunks_exact_mut(time * width);
@@ -282,8 +253,8 @@ impl<T: Real> Mechanism<T> for Cat {
             if n == 0 {
                 return;
             }
-            let (distribution, values) = (call.distribution(h), call.head_values(h));
-            let (g, output) = (call.rows(g, h), call.rows(output, h));
+            let (distribution, values) = (call.distribution(h), call.rows(call.values.view(), h));
+            let [g, output] = pair.each_ref().map(|x| call.rows(x.view(), h));
             let (buffers, of_values) = (&call.buffers, &mut of_values[..n * width]);
             *slope = match self.form {
                 CatForm::Causal => {
@@ -307,11 +278,11 @@ impl<T: Real> Mechanism<T> for Cat {
         let time = call.shape[2];
         let weights = call.by_heads(time, |h, weights| {
             let n = call.length(h);
-            let scores = call.scores.of_head(h, n);
-            let all = scores.softmax(n);
+            let scores = call.scores.of_head(&call, h);
+            let all = softmax(&scores);
             for (i, row) in weights.chunks_exact_mut(time).enumerate() {
                 let seen = match self.form {
-                    CatForm::Causal => &scores.softmax(i + 1),
+                    CatForm::Causal => &softmax(&scores[..=i]),
                     _ => &all,
                 };
                 for (l, &w) in seen.iter().enumerate() {

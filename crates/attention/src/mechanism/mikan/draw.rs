@@ -8,7 +8,7 @@ use crate::mechanism::{Inspection, Mechanism, Pass, Streams};
 use bochner_engine::shared_heads;
 use bochner_numerics::Real;
 use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
-use ndarray::{Array2, Array4, Axis, CowArray, Ix4};
+use ndarray::{Array4, Axis};
 
 impl Mikan {
     pub(super) fn squared(&self) -> SquaredKernel {
@@ -52,10 +52,9 @@ impl Mikan {
         }
         Mechanism::<T>::card(self).admit(inputs)?;
         shared_heads(inputs.k().dim().1, heads)?;
-        let kept = Kept::of(inputs);
-        Ok(self
-            .source()
-            .draw(&kept.features(inputs), parameters, eps)?)
+        Ok(with_features(inputs, |features| {
+            self.source().draw(features, parameters, eps)
+        })?)
     }
 
     pub(super) fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
@@ -130,36 +129,22 @@ impl Mikan {
     }
 }
 
-/// The positions that the inference network averages over, and the keys that it reads.
-pub(super) struct Kept<'a, T> {
-    queries: Option<Array2<bool>>,
-    keys: Option<Array2<bool>>,
-    /// The keys that each head of queries reads: the points of a head follow from what it attends with and to.
-    k: CowArray<'a, T, Ix4>,
-}
-
-impl<'a, T: Real> Kept<'a, T> {
-    pub(super) fn of(inputs: &Streams<'a, T>) -> Self {
-        let (batch, heads, queries, _) = inputs.q().dim();
-        let k = inputs.k();
-        let (_, key_heads, keys, _) = k.dim();
-        let read: Vec<usize> = (0..heads).map(|m| m * key_heads / heads).collect();
-        Self {
-            queries: inputs.mask.kept_queries(batch, queries),
-            keys: inputs.mask.kept_keys(batch, keys),
-            k: match key_heads == heads {
-                true => k.into(),
-                false => k.select(Axis(1), &read).into(),
-            },
-        }
-    }
-
-    pub(super) fn features(&self, inputs: &Streams<'a, T>) -> Features<'_, T> {
-        Features {
-            q: inputs.q(),
-            k: self.k.view(),
-            q_kept: self.queries.as_ref().map(|kept| kept.view()),
-            k_kept: self.keys.as_ref().map(|kept| kept.view()),
-        }
-    }
+/// Calls `f` with the queries and keys that the inference network averages over: the points of a head follow from what
+/// it attends with and to.
+pub(super) fn with_features<T: Real, R>(
+    inputs: &Streams<T>,
+    f: impl FnOnce(&Features<T>) -> R,
+) -> R {
+    let (q, k) = (inputs.q(), inputs.k());
+    let ((batch, heads, queries, _), (_, key_heads, keys, _)) = (q.dim(), k.dim());
+    let read: Vec<usize> = (0..heads).map(|m| m * key_heads / heads).collect();
+    let repeated = (key_heads != heads).then(|| k.select(Axis(1), &read));
+    let q_kept = inputs.mask.kept_queries(batch, queries);
+    let k_kept = inputs.mask.kept_keys(batch, keys);
+    f(&Features {
+        q,
+        k: repeated.as_ref().map_or(k, |k| k.view()),
+        q_kept: q_kept.as_ref().map(|kept| kept.view()),
+        k_kept: k_kept.as_ref().map(|kept| kept.view()),
+    })
 }

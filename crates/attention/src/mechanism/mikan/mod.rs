@@ -1,18 +1,11 @@
 //! MIKAN: spectral points from an implicit density, drawn jointly over the heads.
 
-mod average;
-#[cfg(feature = "conformance")]
-mod conformance;
 mod draw;
 
-use super::is_default;
-use super::squared::takes_bias;
-use super::{ika_ns, ika_s, ikan, squared};
+use super::squared::{self, takes_bias};
+use super::{is_default, pass::Attended};
 use crate::error::Error;
-use crate::mechanism::pass::Attended;
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
-};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{
     Card, Form, Settings, Support,
     card::{Cost, Draws, Penalty},
@@ -22,8 +15,8 @@ use bochner_numerics::{Real, argument};
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
 };
-use draw::Kept;
-use ndarray::Array4;
+use draw::with_features;
+use ndarray::{Array4, ArrayBase, DataMut, Dimension};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +85,7 @@ pub struct Mikan {
     #[serde(default, skip_serializing_if = "is_default")]
     pub posterior: Posterior,
     /// The number S of draws over which evaluation averages; training always uses one.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_one")]
     pub draws: usize,
     /// Pair by pair or in linear time; a [decoder](Mechanism::decoder) keeps its state in this one
     /// unless it is asked for another.
@@ -121,10 +114,6 @@ impl Default for Mikan {
 
 /// The most draws of an average: the backward pass keeps them all.
 const MOST_DRAWS: usize = 1 << 10;
-
-fn one() -> usize {
-    1
-}
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -161,12 +150,53 @@ pub struct MikanGradients<T> {
     pub eps: Array4<T>,
 }
 
-struct Saved<T: Real> {
+/// The spectral points of one draw, and attention by them.
+struct OneDraw<T: Real> {
     drawn: Drawn<T>,
     attention: Attended<T>,
 }
 
+/// The draws that a forward pass is the mean of.
+struct Saved<T: Real> {
+    mikan: Mikan,
+    draws: Vec<OneDraw<T>>,
+}
+
 impl Mikan {
+    /// IKA-S: $(f_S(q, k)^2 + e) e^{m}$ with p = 2, and no copula.
+    ///
+    /// # Reference
+    /// Song et al. 2021, equations 12 and 13.
+    pub fn ika_s() -> Self {
+        Self {
+            stationarity: Stationarity::Stationary,
+            ..Self::ika_ns()
+        }
+    }
+
+    /// IKA-NS: $(f_{NS}(q, k)^2 + e) e^{m}$ with p = 2, and no copula.
+    ///
+    /// # Reference
+    /// Song et al. 2021, equations 14-16.
+    pub fn ika_ns() -> Self {
+        Self {
+            copula: Copula::Independent,
+            ..Self::default()
+        }
+    }
+
+    /// IKAN: $(f_{NS}(q, k)^2 + e) e^{m}$ with any p, and no copula; at p = 2 it is
+    /// [`Mikan::ika_ns`]. The paper gives no p: 1.5 here, so that the two differ.
+    ///
+    /// # Reference
+    /// Song et al. 2021, section "Implicit kernel attention".
+    pub fn ikan() -> Self {
+        Self {
+            p: 1.5,
+            ..Self::ika_ns()
+        }
+    }
+
     /// The forward pass with given standard normal noise `eps: [B, M, R, d]`.
     ///
     /// # Errors
@@ -178,30 +208,49 @@ impl Mikan {
         pass: &Pass,
         eps: Array4<T>,
     ) -> Result<Forward<T>, Error> {
-        let drawn = self.draw(inputs, parameters, eps)?;
-        let (output, attention) = inputs.attend(self.settings_of(&drawn, inputs, pass)?)?;
-        let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
-        if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
-            penalty += entropy;
+        self.mean_of(inputs, parameters, pass, vec![eps])
+    }
+
+    /// The mean of the forward passes with the noise of some draws.
+    fn mean_of<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        parameters: &[T],
+        pass: &Pass,
+        noise: Vec<Array4<T>>,
+    ) -> Result<Forward<T>, Error> {
+        let mut draws = Vec::with_capacity(noise.len());
+        let (mut outputs, mut penalties) = (Vec::new(), Vec::new());
+        for eps in noise {
+            let drawn = self.draw(inputs, parameters, eps)?;
+            let (output, attention) =
+                inputs.attend(CARD.name, self.settings_of(&drawn, inputs, pass)?)?;
+            let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
+            if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
+                penalty += entropy;
+            }
+            outputs.push(output);
+            penalties.push(penalty);
+            draws.push(OneDraw { drawn, attention });
         }
-        let of = inputs.fingerprint(parameters, pass).with_settings(self);
+        let mikan = self.clone();
         Ok(Forward::new(
-            of,
-            output,
-            penalty,
-            Saved { drawn, attention },
+            mean(outputs),
+            mean(penalties),
+            Saved { mikan, draws },
         ))
     }
 
-    /// The draw behind a forward pass.
+    /// The draw behind a forward pass, the first of several.
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
-        Ok(&forward.look::<Saved<T>>(CARD.name)?.drawn)
+        let draws = self.draws_of(forward)?;
+        Ok(&draws[0].drawn)
     }
 
-    /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
+    /// The vector-Jacobian product of [`Mikan::forward_with`], noise included; that of the first draw of several.
     ///
     /// # Errors
     /// The errors of [`Mechanism::backward`].
@@ -213,8 +262,27 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let of = inputs.fingerprint(parameters, pass).with_settings(self);
-        let Saved { drawn, attention } = forward.saved(of, CARD.name)?;
+        let draws = self.draws_of(forward)?;
+        self.pull_draw(inputs, parameters, pass, &draws[0], cotangent)
+    }
+
+    fn draws_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f [OneDraw<T>], Error> {
+        let mechanism = CARD.name;
+        let Saved { mikan, draws } = forward.saved(mechanism)?;
+        match mikan == self {
+            true => Ok(draws),
+            false => Err(Error::ForeignForward { mechanism }),
+        }
+    }
+
+    fn pull_draw<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        parameters: &[T],
+        pass: &Pass,
+        OneDraw { drawn, attention }: &OneDraw<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<MikanGradients<T>, Error> {
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let attention = (self.squared()).attend_vjp(inputs, pass, attention, cotangent.output)?;
@@ -224,10 +292,9 @@ impl Mikan {
             kl: penalty.mapv(|c| c * T::of(self.beta)),
             entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
         };
-        let kept = Kept::of(inputs);
-        let features = kept.features(inputs);
-        let source = self.source();
-        let mut pulled = source.draw_vjp(&features, parameters, drawn, cotangent)?;
+        let mut pulled = with_features(inputs, |features| {
+            (self.source()).draw_vjp(features, parameters, drawn, cotangent)
+        })?;
         pulled.q += &attention.q;
         let of_readers = pulled.k.into_flat().into_raw_vec_and_offset().0;
         pulled.k = over_readers(of_readers, inputs.k().dim().into());
@@ -243,14 +310,40 @@ impl Mikan {
     }
 }
 
+/// The mean of arrays of one shape, at least one.
+fn mean<T: Real, S, D: Dimension>(mut arrays: Vec<ArrayBase<S, D>>) -> ArrayBase<S, D>
+where
+    S: DataMut<Elem = T> + ndarray::RawDataClone,
+{
+    let count = T::of(arrays.len() as f64);
+    let mut sum = arrays.swap_remove(0);
+    if !arrays.is_empty() {
+        arrays.iter().for_each(|more| sum += more);
+        sum.mapv_inplace(|x| x / count);
+    }
+    sum
+}
+
 impl<T: Real> Mechanism<T> for Mikan {
     /// Without a copula the settings go by the name of a preset.
     fn card(&self) -> Card {
-        let card = match (self.copula, self.stationarity, self.p) {
-            (Copula::Independent, Stationarity::Stationary, 2.0) => ika_s::CARD,
-            (Copula::Independent, Stationarity::Nonstationary, 2.0) => ika_ns::CARD,
-            (Copula::Independent, ..) => ikan::CARD,
-            _ => CARD,
+        let (name, title, equation) = match (self.copula, self.stationarity, self.p) {
+            (Copula::Independent, Stationarity::Stationary, 2.0) => (
+                "ika-s",
+                "a squared stationary kernel with an implicit spectral density",
+                Some("equations 12-13"),
+            ),
+            (Copula::Independent, Stationarity::Nonstationary, 2.0) => (
+                "ika-ns",
+                "a squared non-stationary kernel with an implicit spectral density",
+                Some("equations 14-16"),
+            ),
+            (Copula::Independent, ..) => (
+                "ikan",
+                "a squared kernel with an implicit spectral density and any p-norm",
+                None,
+            ),
+            _ => (CARD.name, CARD.title, CARD.equation),
         };
         let released = self.preset == Preset::Released;
         let card = Card {
@@ -281,7 +374,14 @@ impl<T: Real> Mechanism<T> for Mikan {
                 false => Penalty::None,
             },
             points: Some(self.points),
-            ..card
+            cost: match self.copula {
+                Copula::Independent => squared::CARD.cost,
+                _ => CARD.cost,
+            },
+            name,
+            title,
+            equation,
+            ..CARD
         };
         card.in_form(self.form)
     }
@@ -291,18 +391,6 @@ impl<T: Real> Mechanism<T> for Mikan {
         argument::non_negative("beta", self.beta)?;
         argument::at_most("draws", self.draws, MOST_DRAWS)?;
         Ok(Source::<T>::validate(&self.source())?)
-    }
-
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.points = points;
-        Ok(own.into())
-    }
-
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.form = form;
-        Ok(own.into())
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -315,11 +403,7 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let mut noise = self.noise(inputs, pass)?;
-        match noise.len() {
-            1 => self.forward_with(inputs, flat, pass, noise.remove(0)),
-            _ => self.average(inputs, flat, pass, noise),
-        }
+        self.mean_of(inputs, flat, pass, self.noise(inputs, pass)?)
     }
 
     fn backward(
@@ -330,12 +414,32 @@ impl<T: Real> Mechanism<T> for Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        if forward.look::<Saved<T>>(CARD.name).is_ok() {
-            return Ok(self
-                .backward_with(inputs, flat, pass, forward, cotangent)?
-                .gradients);
+        let draws = self.draws_of(forward)?;
+        let share = T::of(1.0 / draws.len() as f64);
+        let (output, penalty) = (
+            cotangent.output.mapv(|c| c * share),
+            cotangent.penalty.mapv(|c| c * share),
+        );
+        let cotangent = Cotangents {
+            output: output.view(),
+            penalty: penalty.view(),
+        };
+        let mut draws = draws.iter().map(|draw| {
+            let pulled = self.pull_draw(inputs, flat, pass, draw, cotangent)?;
+            Ok::<_, Error>(pulled.gradients)
+        });
+        let mut sum = draws.next().expect("at least one draw")?;
+        for more in draws {
+            let more = more?;
+            let pairs = sum.streams.iter_mut().zip(&more.streams);
+            pairs.for_each(|(sum, more)| *sum += more);
+            let pairs = sum.parameters.iter_mut().zip(more.parameters);
+            pairs.for_each(|(sum, more)| *sum += more);
+            if let (Some(sum), Some(more)) = (&mut sum.bias, more.bias) {
+                *sum += &more;
+            }
         }
-        self.average_vjp(inputs, flat, pass, forward, cotangent)
+        Ok(sum)
     }
 
     fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
@@ -350,16 +454,16 @@ impl<T: Real> Mechanism<T> for Mikan {
         flat: &[T],
         pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
-        let noise = self.noise(inputs, pass)?;
-        let share = T::of(1.0 / noise.len() as f64);
-        let mut inspections = Vec::with_capacity(noise.len());
-        for eps in noise {
-            inspections.push(self.inspect_draw(inputs, flat, pass, eps)?);
-        }
-        let mut inspections = inspections.into_iter();
-        let mut first = inspections.next().expect("at least one draw");
-        first.weights.mapv_inplace(|w| w * share);
-        inspections.for_each(|more| first.weights.scaled_add(share, &more.weights));
-        Ok(first)
+        let noise = self.noise(inputs, pass)?.into_iter();
+        let draws = noise.map(|eps| self.inspect_draw(inputs, flat, pass, eps));
+        let mut draws = draws.collect::<Result<Vec<_>, _>>()?;
+        let weights = draws
+            .iter_mut()
+            .map(|draw| std::mem::take(&mut draw.weights));
+        let weights = mean(weights.collect());
+        Ok(Inspection {
+            weights,
+            ..draws.swap_remove(0)
+        })
     }
 }

@@ -1,16 +1,15 @@
 //! The frequencies, and Performer with those of a step.
 
 use super::{Performer, Redraw};
-use crate::mechanism::{Mechanism, Pass, SharedMechanism, Streams, Variant};
+use crate::mechanism::{Mechanism, Pass, SharedMechanism, Streams};
 use crate::{
-    Card, Error, Form, Mask, Settings,
+    Card, Error, Mask, Settings,
     kernels::{self, Trained},
 };
 use bochner_kernels::{Lengthscale, RbfConfig, coupled_frequencies};
 use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::Size;
 use ndarray::{Array3, Axis};
-use std::fmt;
 
 impl Performer {
     /// The number of the draw that holds at a step of training.
@@ -60,6 +59,7 @@ impl Performer {
 }
 
 /// [`Performer`] with the frequencies of a step, for heads of one size.
+#[derive(Debug)]
 pub(super) struct Drawn {
     performer: Performer,
     draw: u64,
@@ -78,12 +78,6 @@ impl Drawn {
 }
 
 /// Prints the settings and the draw, which determine the frequencies.
-impl fmt::Debug for Drawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at draw {}", self.performer, self.draw)
-    }
-}
-
 impl<T: Real> Mechanism<T> for Drawn {
     fn card(&self) -> Card {
         Mechanism::<T>::card(&self.performer)
@@ -94,14 +88,6 @@ impl<T: Real> Mechanism<T> for Drawn {
         let shape = [heads, self.performer.points, width];
         argument::shape("the frequencies", &shape, self.w.shape())?;
         Ok(self.performer.settings(&self.w, inputs.mask))
-    }
-
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        Mechanism::<T>::with_points(&self.performer, points)
-    }
-
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        Mechanism::<T>::with_form(&self.performer, form)
     }
 
     fn at_step(&self, step: u64, size: Size) -> Option<SharedMechanism> {

@@ -1,10 +1,8 @@
 //! Performer: attention by random features.
 
-#[cfg(feature = "conformance")]
-mod conformance;
 mod drawn;
 
-use super::{Mechanism, Pass, SharedMechanism, Streams, Variant, is_default};
+use super::{Mechanism, Pass, SharedMechanism, Streams, is_default};
 use crate::error::Error;
 use crate::{Card, Form, Settings, Support, card::Rows};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
@@ -78,7 +76,7 @@ pub struct Performer {
 
 /// The schedule of redraws of frequencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(rename_all = "kebab-case")]
 pub enum Redraw {
     /// The first draw stays.
     #[default]
@@ -88,17 +86,6 @@ pub enum Redraw {
         /// The steps between two draws, at least 1.
         steps: u64,
     },
-}
-
-bochner_numerics::checked_when_read!(Redraw);
-
-impl Redraw {
-    fn validate(&self) -> Result<(), Error> {
-        match *self {
-            Self::Every { steps: 0 } => Ok(argument::at_least_one("redraw", 0)?),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Default for Performer {
@@ -137,23 +124,16 @@ impl<T: Real> Mechanism<T> for Performer {
     fn validate(&self) -> Result<(), Error> {
         self.features.validate()?;
         argument::at_most("points", self.points, MOST_POINTS)?;
-        self.redraw.validate()
+        match self.redraw {
+            Redraw::Every { steps: 0 } => Ok(argument::at_least_one("redraw", 0)?),
+            _ => Ok(()),
+        }
     }
 
     /// The first draw, for this pass; [`Mechanism::at_step`] keeps one.
     fn kernel(&self, inputs: &Streams<T>, _: &[T], _: &Pass) -> Result<Settings<T>, Error> {
         let w = self.frequencies(0, inputs.size())?;
         Ok(self.settings(&w, inputs.mask))
-    }
-
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        let own = self.clone();
-        Ok(Self { points, ..own }.into())
-    }
-
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        let own = self.clone();
-        Ok(Self { form, ..own }.into())
     }
 
     fn at_step(&self, step: u64, size: Size) -> Option<SharedMechanism> {

@@ -1,11 +1,9 @@
 //! The square of the objective of the kernel SVD, and how it depends on the scores.
 
-use super::arguments::Arguments;
-use super::{PrimalReduction, PrimalTrace, PrimalWeights};
+use super::PrimalReduction;
+use super::call::Call;
 use bochner_numerics::Real;
-use bochner_numerics::scaling::{bounded, multiplied};
 use ndarray::{Array1, ArrayView1};
-use std::ops::Range;
 
 /// The objectives of a forward pass, in double precision.
 pub(super) struct Loss {
@@ -13,12 +11,12 @@ pub(super) struct Loss {
     /// The sums of the squares of all scores of a head, `[B, M, s]`.
     pub(super) squares: Vec<f64>,
     groups: Vec<Group>,
-    empty: Vec<bool>,
 }
 
 /// Examples whose positions are averaged together.
 struct Group {
-    examples: Range<usize>,
+    /// The examples that are not empty.
+    examples: Vec<usize>,
     /// $h - \tau$.
     objective: f64,
     /// The divisors of the sums over positions and heads, and of those over examples and heads.
@@ -34,83 +32,64 @@ pub(super) struct Slope {
     pub(super) trace: f64,
 }
 
-impl<T: Real> Arguments<'_, T> {
-    /// Whether the trace is that of the weights, not of what they make of the data.
-    pub(super) fn traces_weights(&self) -> bool {
-        let PrimalWeights::Data { trace, .. } = self.settings.weights else {
-            return true;
-        };
-        trace == PrimalTrace::Parameters
-    }
-
+impl<T: Real> Call<'_, T> {
     pub(super) fn loss(&self, projections: &[Vec<T>; 2], squares: Vec<f64>) -> Loss {
         let (s, heads) = (self.settings.rank, self.heads);
-        let groups: Vec<_> = match self.settings.reduction {
-            PrimalReduction::Batch => std::iter::once(0..self.batch).collect(),
-            PrimalReduction::Example => (0..self.batch).map(|b| b..b + 1).collect(),
-        };
         let trace = |h: usize| -> f64 {
-            let [we, wr] = [0, 1].map(|side| match self.traces_weights() {
+            let [we, wr] = [0, 1].map(|side| match self.settings.traces_weights() {
                 true => self.weight(side, h % heads),
                 false => self.projection(projections, side, h),
             });
             let products = we.iter().zip(wr).map(|(a, b)| a.as_f64() * b.as_f64());
-            bounded(products.map(bounded).sum())
+            products.sum()
         };
         let half = |h: usize| -> f64 {
-            let lambda = &self.lambda[h % heads * s..][..s];
-            let all = lambda.iter().zip(&squares[h * s..][..s]);
-            all.map(|(l, sum)| 0.5 * bounded(l.as_f64().powi(2)) * sum)
-                .sum()
+            let all = self.lambda_of(h).iter().zip(&squares[h * s..][..s]);
+            all.map(|(l, sum)| 0.5 * l.as_f64().powi(2) * sum).sum()
         };
-        let of_group = |examples: Range<usize>| {
-            let kept = examples.clone().filter(|&b| self.lengths[b] > 0);
-            let positions: usize = kept.clone().map(|b| self.lengths[b]).sum();
-            let counts = [positions, kept.clone().count()].map(|n| (n.max(1) * heads) as f64);
-            let all = kept.flat_map(|b| b * heads..(b + 1) * heads);
-            let [h, tau] = [
-                all.clone().map(half).sum::<f64>() / counts[0],
-                all.map(trace).sum::<f64>() / counts[1],
-            ];
+        let of_group = |examples: Vec<usize>| {
+            let positions: usize = examples.iter().map(|&b| self.lengths[b]).sum();
+            let counts = [positions, examples.len()].map(|n| (n.max(1) * heads) as f64);
+            let all = examples.iter().flat_map(|b| b * heads..(b + 1) * heads);
+            let h = all.clone().map(half).sum::<f64>() / counts[0];
             Group {
+                objective: h - all.map(trace).sum::<f64>() / counts[1],
                 examples,
-                objective: bounded(bounded(h) - bounded(tau)),
                 counts,
             }
         };
+        let kept = (0..self.batch).filter(|&b| self.lengths[b] > 0);
+        let groups = match self.settings.reduction {
+            PrimalReduction::Batch => vec![of_group(kept.collect())],
+            PrimalReduction::Example => kept.map(|b| of_group(vec![b])).collect(),
+        };
         Loss {
             eta: self.settings.eta,
-            groups: groups.into_iter().map(of_group).collect(),
-            empty: self.lengths.iter().map(|&length| length == 0).collect(),
+            groups,
             squares,
         }
     }
 }
 
 impl Loss {
-    /// The penalty of each example.
-    pub(super) fn penalty<T: Real>(&self) -> Array1<T> {
-        let mut penalty = Array1::zeros(self.empty.len());
+    /// The penalty of each of `batch` examples.
+    pub(super) fn penalty<T: Real>(&self, batch: usize) -> Array1<T> {
+        let mut penalty = Array1::zeros(batch);
         for group in &self.groups {
-            let value = multiplied(self.eta * group.objective * group.objective, 0);
-            let kept = group.examples.clone().filter(|&b| !self.empty[b]);
-            kept.for_each(|b| penalty[b] = value);
+            let value = T::of(self.eta * group.objective * group.objective);
+            group.examples.iter().for_each(|&b| penalty[b] = value);
         }
         penalty
     }
 
     pub(super) fn slopes<T: Real>(&self, cotangent: ArrayView1<T>) -> Vec<Slope> {
-        let mut slopes = vec![Slope::default(); self.empty.len()];
+        let mut slopes = vec![Slope::default(); cotangent.len()];
         for group in &self.groups {
-            let kept = || group.examples.clone().filter(|&b| !self.empty[b]);
-            let g: f64 = kept().map(|b| cotangent[b].as_f64()).sum();
-            // A zero cotangent gives a zero slope even where the objective is NaN.
-            let slope = match bounded(g) * self.eta {
-                0.0 => 0.0,
-                g => bounded(bounded(g) * group.objective * 2.0),
-            };
+            let g: f64 = group.examples.iter().map(|&b| cotangent[b].as_f64()).sum();
+            let slope = 2.0 * g * self.eta * group.objective;
             let [squares, trace] = [slope / group.counts[0], -slope / group.counts[1]];
-            kept().for_each(|b| slopes[b] = Slope { squares, trace });
+            let slope = Slope { squares, trace };
+            group.examples.iter().for_each(|&b| slopes[b] = slope);
         }
         slopes
     }

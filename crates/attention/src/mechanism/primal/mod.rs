@@ -1,9 +1,7 @@
 //! Primal-Attention: projections of queries and keys onto the directions of an asymmetric kernel SVD.
 
-mod arguments;
 mod backward;
-#[cfg(feature = "conformance")]
-mod conformance;
+mod call;
 mod features;
 mod forward;
 mod loss;
@@ -14,10 +12,10 @@ use crate::{
     Card, Support,
     card::{Masks, Penalty, Rows, Stream, Symmetry},
 };
-use arguments::Arguments;
 use bochner_kernels::orthonormal_rows;
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{MOST_POINTS, ParameterSpec, Size};
+use call::Call;
 use loss::Loss;
 use ndarray::Array4;
 use rand::{Rng, RngCore};
@@ -52,8 +50,8 @@ const NAME: &str = "primal";
 /// parameters.
 ///
 /// # Numerics
-/// O(T d s + n d s) time for a head. Where a projection, a score or an output overflows, the largest number stands for
-/// it, so that finite inputs give no NaN. A zero row has zero features and a zero gradient. Padded rows have a zero output
+/// O(T d s + n d s) time for a head, each on one thread. A penalty or a gradient that overflows is an error
+/// ([`Error::Overflow`]). A zero row has zero features and a zero gradient. Padded rows have a zero output
 /// and enter neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of
 /// the penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
 /// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, so that a pass
@@ -83,7 +81,7 @@ pub struct Primal {
 
 /// The source of the projections of [`Primal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum PrimalWeights {
     /// Parameters combine rows of the layer's input, head by head.
     ///
@@ -97,17 +95,6 @@ pub enum PrimalWeights {
     },
     /// The projections are parameters themselves.
     Parameters,
-}
-
-bochner_numerics::checked_when_read!(PrimalWeights);
-
-impl PrimalWeights {
-    fn validate(&self) -> Result<(), Error> {
-        match *self {
-            Self::Data { rows, .. } => Ok(argument::at_most("rows", rows, MOST_POINTS)?),
-            Self::Parameters => Ok(()),
-        }
-    }
 }
 
 /// The matrices in the trace of a penalty of data-dependent weights.
@@ -158,7 +145,6 @@ pub struct PrimalScores<T> {
 
 /// The values that the backward pass needs.
 struct Saved<T> {
-    mask: crate::Mask,
     scores: PrimalScores<T>,
     /// The projections of queries and keys, `[1 or B, M, d, s]`.
     projections: [Vec<T>; 2],
@@ -174,7 +160,20 @@ impl Primal {
         &self,
         forward: &'f Forward<T>,
     ) -> Result<&'f PrimalScores<T>, Error> {
-        Ok(&forward.look::<Saved<T>>(NAME)?.scores)
+        Ok(&forward.saved::<Saved<T>>(NAME)?.scores)
+    }
+
+    /// Whether the projections are made of the layer's input.
+    fn is_data_dependent(&self) -> bool {
+        matches!(self.weights, PrimalWeights::Data { .. })
+    }
+
+    /// Whether the trace is that of the weights, not of what they make of the data.
+    fn traces_weights(&self) -> bool {
+        match self.weights {
+            PrimalWeights::Data { trace, .. } => trace == PrimalTrace::Parameters,
+            PrimalWeights::Parameters => true,
+        }
     }
 
     /// The number of rows of a matrix of weights.
@@ -188,12 +187,6 @@ impl Primal {
 
 impl<T: Real> Mechanism<T> for Primal {
     fn card(&self) -> Card {
-        let no_pairs = Support::No {
-            instead: "the scores of its forward pass, or kernel attention",
-        };
-        let once = Support::No {
-            instead: "its only form, which is linear in the length",
-        };
         let (streams, causal, symmetry): (&[Stream], _, _) = match self.weights {
             PrimalWeights::Data { .. } => (
                 &[Stream::Queries, Stream::Keys, Stream::Input],
@@ -221,11 +214,15 @@ impl<T: Real> Mechanism<T> for Primal {
             cross: Support::No {
                 instead: "attention of a sequence to itself",
             },
-            linear_form: once,
+            linear_form: Support::No {
+                instead: "its only form, which is linear in the length",
+            },
             constant_state: Support::No {
                 instead: "the forward pass of the whole sequence",
             },
-            weights: no_pairs,
+            weights: Support::No {
+                instead: "the scores of its forward pass, or kernel attention",
+            },
             rows: Rows::Free,
             symmetry,
             penalty: match self.reduction {
@@ -240,7 +237,9 @@ impl<T: Real> Mechanism<T> for Primal {
 
     fn validate(&self) -> Result<(), Error> {
         argument::at_most("rank", self.rank, MOST_POINTS)?;
-        self.weights.validate()?;
+        if let PrimalWeights::Data { rows, .. } = self.weights {
+            argument::at_most("rows", rows, MOST_POINTS)?;
+        }
         argument::at_most("value_width", self.value_width.unwrap_or(1), MOST_POINTS)?;
         Ok(argument::non_negative("eta", self.eta)?)
     }
@@ -285,39 +284,62 @@ impl<T: Real> Mechanism<T> for Primal {
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         Mechanism::<T>::card(self).admit_pass(pass)?;
-        let call = Arguments::new(self, inputs, flat)?;
+        let call = Call::new(self, inputs, flat)?;
         let projections = call.projections();
-        let (output, scores, squares) = call.attend(&projections);
-        let loss = call.loss(&projections, squares);
-        let penalty = loss.penalty();
+        let [(e, of_e), (r, of_r)] = [0, 1].map(|side| call.scores(&projections, side));
+        let squares = of_e.iter().zip(of_r).map(|(e, r)| e + r);
+        let loss = call.loss(&projections, squares.collect());
+        let (scores, penalty) = (PrimalScores { e, r }, loss.penalty(call.batch));
+        let output = call.output(&scores);
+        no_overflow("penalty or output", penalty.iter().chain(&output))?;
         let saved = Saved {
-            mask: inputs.mask.clone(),
             scores,
             projections,
             loss,
         };
-        let of = inputs.fingerprint(flat, pass).with_settings(self);
-        Ok(Forward::new(of, output, penalty, saved))
+        Ok(Forward::new(output, penalty, saved))
     }
 
     fn backward(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
-        pass: &Pass,
+        _: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let call = Arguments::new(self, inputs, flat)?;
-        let of = inputs.fingerprint(flat, pass).with_settings(self);
-        let saved = forward.saved::<Saved<T>>(of, NAME)?;
-        if saved.mask != *inputs.mask {
-            return Err(Error::ForeignForward { mechanism: NAME });
+        let call = Call::new(self, inputs, flat)?;
+        let saved = forward.saved::<Saved<T>>(NAME)?;
+        let shape = [call.batch, call.heads, call.time, call.value_width];
+        argument::shape("the forward pass", &shape, forward.output.shape())?;
+        argument::shape("output cotangent", &shape, cotangent.output.shape())?;
+        argument::shape(
+            "penalty cotangent",
+            &[call.batch],
+            cotangent.penalty.shape(),
+        )?;
+        let pulled = call.pull_back(saved, cotangent);
+        // A loss that overflows is told by its gradients.
+        if no_overflow(
+            "cotangent",
+            cotangent.output.iter().chain(cotangent.penalty),
+        )
+        .is_ok()
+        {
+            let gradients = pulled.streams.iter().flatten().chain(&pulled.parameters);
+            no_overflow("gradient", gradients)?;
         }
-        let shape = forward.output.shape();
-        argument::shape("output cotangent", shape, cotangent.output.shape())?;
-        let shape = forward.penalty.shape();
-        argument::shape("penalty cotangent", shape, cotangent.penalty.shape())?;
-        Ok(call.pull_back(saved, cotangent))
+        Ok(pulled)
+    }
+}
+
+/// Refuses numbers that are not finite.
+fn no_overflow<'a, T: Real>(
+    what: &'static str,
+    mut numbers: impl Iterator<Item = &'a T>,
+) -> Result<(), Error> {
+    match numbers.all(|x| x.is_finite()) {
+        true => Ok(()),
+        false => Err(Error::Overflow { what }),
     }
 }

@@ -1,7 +1,7 @@
 //! A mechanism as the properties see it.
 
 use crate::conformance::common::*;
-use bochner_attention::conformance::{Conformance, Reference};
+use crate::conformance::reference::{self, Reference};
 use bochner_attention::{
     Bias, Card, Error, Mask, Mechanism, Pass, Support, Variant,
     card::{Draws, Stream},
@@ -15,7 +15,7 @@ pub(crate) struct Case<T: Real> {
     pub(crate) name: String,
     pub(crate) card: Card,
     pub(crate) parameters: Vec<T>,
-    variant: Variant,
+    pub(crate) variant: Variant,
 }
 
 impl<T: Real> Case<T> {
@@ -161,13 +161,8 @@ impl<T: Real> Case<T> {
 }
 
 impl Case<f64> {
-    /// Returns the result of the plain formula, if there is one.
-    pub(crate) fn reference(
-        &self,
-        example: &Example<f64>,
-        mask: &Mask,
-        pass: &Pass,
-    ) -> Option<Reference> {
+    /// Returns the result of the plain formula.
+    pub(crate) fn reference(&self, example: &Example<f64>, mask: &Mask, pass: &Pass) -> Reference {
         self.reference_with(example, mask, pass, None)
     }
 
@@ -177,9 +172,9 @@ impl Case<f64> {
         mask: &Mask,
         pass: &Pass,
         bias: Option<&Bias<f64>>,
-    ) -> Option<Reference> {
+    ) -> Reference {
         let inputs = self.inputs(example, mask).with_bias(bias);
-        let reference = self.variant.reference(&inputs, &self.parameters, pass);
-        Some(reference.unwrap())
+        let pass = &pass.for_card(&self.card);
+        reference::reference(&self.variant, &inputs, &self.parameters, pass).unwrap()
     }
 }

@@ -1,9 +1,9 @@
 //! Small examples, every mechanism with its settings, and every kind of mask.
 
 pub(crate) use crate::conformance::case::Case;
-use bochner_attention::conformance::Conformance;
+pub(crate) use crate::conformance::examples::examples;
 use bochner_attention::{
-    Card, Mask, Pass, Variant,
+    Card, Form, IkanDirect, Mask, Pass, Variant,
     card::Stream,
     mechanism::{Forward, Gradients, Size, Streams},
 };
@@ -99,7 +99,7 @@ pub(crate) fn loss(forward: &Forward<f64>) -> f64 {
 
 /// Every mechanism of the registry with the settings that it names.
 pub(crate) fn cases<T: Real>() -> Vec<Case<T>> {
-    Variant::examples().into_iter().map(Case::of).collect()
+    examples().into_iter().map(Case::of).collect()
 }
 
 /// One case for each different card.
@@ -111,6 +111,17 @@ pub(crate) fn few_cases<T: Real>() -> Vec<Case<T>> {
         }
     }
     few
+}
+
+/// A squared kernel in linear time, with a floor that finite differences can see across.
+pub(crate) fn linear_time() -> Variant {
+    let usual = IkanDirect {
+        points: 3,
+        floor: 1e-2,
+        p: 1.5,
+        ..IkanDirect::default()
+    };
+    Variant::from(usual).with_form(Form::LinearTime).unwrap()
 }
 
 /// Key lengths of which one is zero.

@@ -1,16 +1,13 @@
 //! Decoding a few positions at a time is causal attention to the whole sequence.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::PointSets;
 use crate::conformance::plain::attend;
-use crate::conformance::plain::{Plain, Similarity};
-use crate::names;
-use bochner_attention::engine::Error;
 use bochner_attention::{
-    Form, Magnitude, Mask,
-    engine::{Decoder, DecoderSize},
+    Form, Magnitude, Mask, Settings,
+    engine::{Decoder, DecoderSize, Error},
+    kernels::{self, Points},
 };
-use bochner_numerics::{ArgumentError, Real, Tolerance};
+use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -25,16 +22,6 @@ pub(crate) const SIZE: DecoderSize = DecoderSize {
 pub(crate) static CAUSAL: LazyLock<Mask> = LazyLock::new(|| Mask::none().with_causality());
 pub(crate) static WINDOW: LazyLock<Mask> =
     LazyLock::new(|| CAUSAL.clone().with_window(3, 0).unwrap());
-
-fn of<T: Real>(similarity: Similarity<'_, T>, magnitude: Magnitude) -> Plain<'_, T> {
-    Plain {
-        similarity,
-        magnitude,
-        mask: &CAUSAL,
-        dropout: None,
-        form: Form::Pairwise,
-    }
-}
 
 fn positions<T: Real>(x: &Array4<T>, from: usize, to: usize) -> ArrayView4<'_, T> {
     x.slice(s![.., .., from..to, ..])
@@ -66,42 +53,45 @@ pub(crate) fn assert_within<T: Real>(got: ArrayView4<T>, want: ArrayView4<T>, la
 }
 
 fn assert_continues<T: Real>(
-    settings: &Plain<T>,
+    settings: &Settings<T>,
     example: &Example<T>,
     ends: &[usize],
     label: &str,
 ) {
     let Example { q, k, v } = example;
-    let want = attend(q.view(), k.view(), v.view(), &settings.settings())
+    let want = attend(q.view(), k.view(), v.view(), settings)
         .unwrap()
         .output;
-    let mut decoder = Decoder::new(&settings.settings(), SIZE).unwrap();
+    let mut decoder = Decoder::new(settings, SIZE).unwrap();
     let got = decoded(&mut decoder, example, ends);
     assert_within(got.view(), want.view(), &format!("{label} {ends:?}"));
 }
 
-fn magnitudes() -> [Magnitude; 5] {
-    [
-        Magnitude::None,
-        Magnitude::Norm { p: 2.0 },
-        Magnitude::Norm { p: 1.5 },
-        // Overflows.
-        Magnitude::Norm { p: 0.01 },
-        Magnitude::Released { p: 2.0 },
+/// The kernels of the mechanisms, and the forms of those that have several.
+fn kernels_and_forms() -> Vec<Settings<f64>> {
+    let w: Array4<f64> = random((1, HEADS, 3, WIDTH), "w");
+    let squared = kernels::squared(Points::Stationary { w: w.view() }, 1e-3, &CAUSAL);
+    vec![
+        Settings::softmax(&CAUSAL),
+        kernels::rbf(&CAUSAL),
+        kernels::expsin(1.3, &CAUSAL),
+        kernels::linear(&CAUSAL),
+        squared.clone(),
+        Settings {
+            form: Form::LinearTime,
+            ..squared
+        },
     ]
 }
 
-fn similarities(sets: &PointSets) -> Vec<(&'static str, Similarity<'_, f64>)> {
-    let closed = [
-        ("softmax", Similarity::Softmax),
-        ("rbf", Similarity::Rbf),
-        ("expsin", Similarity::Expsin { period: 1.3 }),
-        ("linear", Similarity::Linear),
-    ];
-    let squared = ["stationary, shared", "non-stationary, own"];
-    let squared = squared.map(|name| (name, sets.similarity(name)));
-    closed.into_iter().chain(squared).collect()
-}
+/// The last one overflows.
+const MAGNITUDES: [Magnitude; 5] = [
+    Magnitude::None,
+    Magnitude::Norm { p: 2.0 },
+    Magnitude::Norm { p: 1.5 },
+    Magnitude::Released { p: 2.0 },
+    Magnitude::Norm { p: 0.01 },
+];
 
 /// The first rows have no key that is not orthogonal to them: the magnitudes alone decide.
 #[test]
@@ -109,116 +99,62 @@ fn rows_whose_similarities_vanish() {
     let mut example = Example::<f64>::new(7, 7);
     example.q.slice_mut(s![.., .., .., 1..]).fill(0.0);
     example.k.slice_mut(s![.., .., ..4, 0]).fill(0.0);
-    for magnitude in magnitudes() {
-        let settings = of(Similarity::Linear, magnitude);
-        assert_continues(
-            &settings,
-            &example,
-            &[2, 3, 4, 5, 6, 7],
-            &format!("{magnitude:?}"),
-        );
+    for magnitude in MAGNITUDES {
+        let settings = kernels::linear(&CAUSAL).with_key_weight(magnitude);
+        let label = format!("{magnitude:?}");
+        assert_continues(&settings, &example, &[2, 3, 4, 5, 6, 7], &label);
     }
 }
 
 #[test]
-fn sums_do_not_grow_with_the_sequence() {
-    let sets = PointSets::new();
-    let example = Example::<f64>::new(300, 300);
-    let similarity = sets.similarity("non-stationary, own");
-    let held = |form, length| {
-        let settings = Plain {
-            form,
-            ..of(similarity, Magnitude::Norm { p: 2.0 })
-        };
-        let mut decoder = Decoder::new(&settings.settings(), SIZE).unwrap();
-        decoded(&mut decoder, &example, &[1, length]);
-        decoder.held()
+fn a_window_goes_back_no_further_than_it_is_held() {
+    let example = Example::<f64>::new(100, 100);
+    let settings = Settings::softmax(&WINDOW);
+    let step = |decoder: &mut Decoder<f64>, from: usize, to: usize| {
+        let at = s![.., .., from..to, ..];
+        let Example { q, k, v } = &example;
+        decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap()
     };
-    assert_eq!(held(Form::LinearTime, 2), held(Form::LinearTime, 300));
-    assert_eq!(150 * held(Form::Pairwise, 2), held(Form::Pairwise, 300));
-}
-
-#[test]
-fn misuse_is_named() {
-    let sets = PointSets::new();
-    let similarity = sets.similarity("non-stationary, own");
-    let settings = of(similarity, Magnitude::Norm { p: 2.0 });
-    fn refused(settings: &Plain<f64>) -> bool {
-        let decoder = Decoder::new(&settings.settings(), SIZE);
-        matches!(decoder, Err(Error::Unsupported { .. }))
-    }
-    let sides = [(2, 2), (0, 1), (2, usize::MAX)];
-    let window = |(left, right)| Mask::none().with_window(left, right).unwrap();
-    let to_the_right = sides.map(window);
-    let causal = [(2, 2), (2, usize::MAX)].map(|sides| window(sides).with_causality());
-    let to_the_left = window((2, 0));
-    let unsupported = [
-        Mask::none().with_key_lengths(vec![1, 2]),
-        Mask::none().with_matrix(matrix(3, 3).view()),
-    ];
-    for mask in &unsupported {
-        assert!(refused(&Plain { mask, ..settings }));
-    }
-    // A decoder never sees what comes later: there is no window to the right, unless causality empties it.
-    for mask in &to_the_right {
-        assert!(refused(&Plain { mask, ..settings }), "{mask:?}");
-    }
-    for mask in causal.iter().chain([&to_the_left]) {
-        assert!(!refused(&Plain { mask, ..settings }), "{mask:?}");
-    }
-    assert!(refused(&Plain {
-        dropout: TRAINING.weight_dropout().unwrap(),
-        ..settings
-    }));
-    let similarity = Similarity::Linear;
-    assert!(refused(&Plain {
-        similarity,
-        form: Form::LinearTime,
-        ..settings
-    }));
-    let none = DecoderSize { heads: 0, ..SIZE };
+    let decoder = || Decoder::new(&settings, SIZE).unwrap();
+    let mut going = decoder();
+    step(&mut going, 0, 90);
+    let want = step(&mut going.clone(), 90, 91);
+    // The cache drops whole blocks of 32: after 90 positions, position 60 may be gone and position 88 is held.
+    assert!(matches!(going.truncate(60), Err(Error::Unsupported { .. })));
+    assert_eq!(going.lengths(), [90; BATCH]);
+    assert_eq!(step(&mut going.clone(), 90, 91), want);
+    // The shortest that is left is one of which the next query sees all that it should.
+    let mut lengths = 61..90;
+    let shortest = lengths.find(|&length| going.clone().truncate(length).is_ok());
+    let shortest = shortest.unwrap();
+    let (mut left, mut fresh) = (going.clone(), decoder());
+    left.truncate(shortest).unwrap();
+    step(&mut fresh, 0, shortest);
+    let next = |decoder: &mut _| step(decoder, shortest, shortest + 1);
+    assert_close(&next(&mut left), &next(&mut fresh), "the shortest");
+    going.truncate(88).unwrap();
+    assert_eq!(going.lengths(), [88; BATCH]);
+    step(&mut going, 88, 90);
+    assert_eq!(step(&mut going, 90, 91), want);
+    // One sequence of the batch is short enough to lose nothing.
+    let mut uneven = decoder();
+    let at = s![.., .., ..90, ..];
+    let Example { k, v, .. } = &example;
+    let (k, v) = (k.slice(at), v.slice(at));
+    uneven.push_of(k, v, Some(&[90, 20])).unwrap();
     assert!(matches!(
-        Decoder::new(&settings.settings(), none),
-        Err(Error::Argument(error)) if error.name() == "heads"
-    ));
-
-    let example = Example::<f64>::new(3, 3);
-    let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.view());
-    let in_linear_time = Plain {
-        form: Form::LinearTime,
-        ..settings
-    };
-    let mut decoder = Decoder::new(&in_linear_time.settings(), SIZE).unwrap();
-    let wrong = [
-        decoder.step(q, k, q).unwrap_err(),
-        decoder.step(v, k, v).unwrap_err(),
-        decoder.step(positions(&example.q, 0, 2), k, v).unwrap_err(),
-    ];
-    assert!(
-        wrong
-            .iter()
-            .all(|error| matches!(error, Error::Argument(ArgumentError::Shape { .. })))
-    );
-    let wrong = decoder.step_with_counts(q, k, v, &[4, 0]).unwrap_err();
-    assert!(matches!(wrong, Error::Mask { what: "counts", .. }));
-    let [none, no_values] = [k, v].map(|x| x.slice_move(s![.., .., ..0, ..]));
-    let wrong = decoder.push(none, no_values).unwrap_err();
-    assert!(names(&wrong.into(), "k"));
-    assert_eq!(decoder.lengths(), [0, 0]);
-    decoder.step(q, k, v).unwrap();
-    assert!(matches!(
-        decoder.truncate(2),
+        uneven.truncate(10),
         Err(Error::Unsupported { .. })
     ));
-    assert!(decoder.truncate(3).is_ok() && decoder.truncate(0).is_ok());
-    assert!(matches!(
-        decoder.reorder(&[]),
-        Err(Error::Argument(ArgumentError::Empty { .. }))
-    ));
-    assert!(matches!(
-        decoder.reorder(&[2]),
-        Err(Error::Argument(ArgumentError::Index { .. }))
-    ));
+    assert_eq!(uneven.lengths(), [90, 20]);
+    uneven.truncate(87).unwrap();
+    assert_eq!(uneven.lengths(), [87, 20]);
+    // A length beyond all sequences forgets nothing.
+    let held = uneven.held();
+    uneven.truncate(500).unwrap();
+    assert_eq!((uneven.lengths(), uneven.held()), (&[87, 20][..], held));
+    going.truncate(0).unwrap();
+    assert_eq!((going.lengths(), going.held()), (&[0; BATCH][..], 0));
 }
 
 proptest! {
@@ -229,21 +165,15 @@ proptest! {
     fn cuts_do_not_matter(
         cuts in prop::collection::btree_set(1_usize..40, 0..12),
         loudness in prop::collection::vec(-3.0_f64..3.0, 40),
-        kind in 0_usize..5,
+        kind in 0_usize..6,
         magnitude in 0_usize..4,
     ) {
-        let sets = PointSets::new();
         let mut example = Example::<f64>::new(40, 40);
         for (mut k, loudness) in example.k.axis_iter_mut(Axis(2)).zip(&loudness) {
             k *= loudness.exp();
         }
-        let (name, similarity) = similarities(&sets)[kind];
         let ends: Vec<usize> = cuts.into_iter().chain([40]).collect();
-        let settings = of(similarity, magnitudes()[magnitude]);
-        assert_continues(&settings, &example, &ends, name);
-        if matches!(similarity, Similarity::Squared { .. }) {
-            let settings = Plain { form: Form::LinearTime, ..settings };
-            assert_continues(&settings, &example, &ends, name);
-        }
+        let settings = kernels_and_forms().swap_remove(kind).with_key_weight(MAGNITUDES[magnitude]);
+        assert_continues(&settings, &example, &ends, &format!("{settings:?}"));
     }
 }

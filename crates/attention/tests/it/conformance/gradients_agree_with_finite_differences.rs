@@ -1,13 +1,7 @@
 //! Every vector-Jacobian product against central differences in double precision.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::*;
-use crate::conformance::plain::{Gradients, attend, attend_vjp};
-use bochner_attention::conformance::Conformance;
-use bochner_attention::{
-    Form, Magnitude, Mask, Mikan, Pass, Posterior, Stationarity, Variant,
-    kernels::{self, Points, RandomFeatureMap, Trained},
-};
+use bochner_attention::{IkanDirect, Mask, Mikan, Pass, Posterior, RbfOnly, Stationarity, Variant};
 use bochner_numerics::{Seed, finite_difference};
 use ndarray::Array4;
 use rand::Rng;
@@ -48,218 +42,6 @@ fn slice(x: &Array4<f64>) -> &[f64] {
 
 fn replaced(x: &Array4<f64>, values: &[f64]) -> Array4<f64> {
     Array4::from_shape_vec(x.raw_dim(), values.to_vec()).unwrap()
-}
-
-fn value(settings: &Plain<f64>, example: &Example<f64>) -> f64 {
-    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let output = attend(q, k, v, &settings.settings()).unwrap().output;
-    let cotangent: Array4<f64> = random(output.raw_dim(), "output cotangent");
-    (output * cotangent).sum()
-}
-
-fn vjp(settings: &Plain<f64>, example: &Example<f64>) -> Gradients<f64> {
-    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let attended = attend(q, k, v, &settings.settings()).unwrap();
-    let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    attend_vjp(&attended, cotangent.view()).unwrap()
-}
-
-fn check_settings(settings: &Plain<f64>, example: &Example<f64>, label: &str) {
-    let got = vjp(settings, example);
-    let along = |set: fn(&mut Example<f64>) -> &mut Array4<f64>, gradient, name| {
-        let mut at = example.clone();
-        let start = set(&mut at).clone();
-        let moved = |x: &[f64]| {
-            *set(&mut at) = replaced(&start, x);
-            value(settings, &at)
-        };
-        compare(
-            slice(&start),
-            slice(gradient),
-            moved,
-            &format!("{label}: {name}"),
-        );
-    };
-    along(|e| &mut e.q, &got.q, "q");
-    along(|e| &mut e.k, &got.k, "k");
-    along(|e| &mut e.v, &got.v, "v");
-    check_points(settings, example, label, got);
-}
-
-fn with_points<'a>(
-    settings: &'a Plain<f64>,
-    floor: f64,
-    points: Points<'a, f64>,
-) -> Plain<'a, f64> {
-    let similarity = match (settings.similarity, points) {
-        (Similarity::Features { map, trained, .. }, Points::Stationary { w }) => {
-            Similarity::Features { w, map, trained }
-        }
-        _ => Similarity::Squared { points, floor },
-    };
-    Plain {
-        similarity,
-        ..*settings
-    }
-}
-
-fn check_points(settings: &Plain<f64>, example: &Example<f64>, label: &str, got: Gradients<f64>) {
-    let (points, floor) = match settings.similarity {
-        Similarity::Squared { points, floor } => (points, floor),
-        Similarity::Features {
-            w,
-            trained: Trained::Yes,
-            ..
-        } => (Points::Stationary { w }, 0.0),
-        _ => {
-            assert!(got.kernel.is_none_or(|g| g.is_empty()));
-            return;
-        }
-    };
-    let numbers = match points {
-        Points::Stationary { w } => w,
-        Points::Nonstationary { w1, .. } => w1,
-    };
-    let gradients = kernels::points_gradients(&got.kernel.unwrap(), numbers.dim().2, WIDTH);
-    let (w1, w2) = match points {
-        Points::Stationary { w } => (w, None),
-        Points::Nonstationary { w1, w2 } => (w1, Some(w2)),
-    };
-    let start = w1.to_owned();
-    let moved = |x: &[f64]| {
-        let w1 = replaced(&start, x);
-        let w1 = w1.view();
-        let points = match &w2 {
-            None => Points::Stationary { w: w1 },
-            Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
-        };
-        value(&with_points(settings, floor, points), example)
-    };
-    compare(
-        slice(&start),
-        slice(&gradients.w1),
-        moved,
-        &format!("{label}: w1"),
-    );
-    let Some(w2) = w2 else {
-        assert!(gradients.w2.is_none());
-        return;
-    };
-    let start = w2.to_owned();
-    let moved = |x: &[f64]| {
-        let w2 = replaced(&start, x);
-        let (w1, w2) = (w1.view(), w2.view());
-        let points = Points::Nonstationary { w1, w2 };
-        value(&with_points(settings, floor, points), example)
-    };
-    let label = format!("{label}: w2");
-    compare(slice(&start), slice(&gradients.w2.unwrap()), moved, &label);
-}
-
-#[test]
-fn attention_with_every_setting() {
-    for (queries, keys) in [(5, 6), (6, 4)] {
-        for_all_settings(queries, keys, |settings, example, label| {
-            check_settings(settings, example, label);
-        });
-    }
-}
-
-#[test]
-fn attention_in_linear_time() {
-    for (queries, keys) in [(5, 6), (6, 4)] {
-        for_all_settings_in_linear_time(queries, keys, |settings, example, label| {
-            check_settings(settings, example, label);
-        });
-    }
-}
-
-/// Several blocks in several parts, at each of whose ends sums are handed on.
-#[test]
-fn attention_in_linear_time_across_blocks() {
-    let (queries, keys) = (530, 700);
-    let (example, sets) = (Example::new(queries, keys), PointSets::new());
-    for (name, mask) in masks(queries, keys) {
-        if name.contains("pairs") {
-            continue;
-        }
-        let similarity = sets.similarity("non-stationary, own");
-        let settings = Plain {
-            form: Form::LinearTime,
-            ..with(similarity, Magnitude::Norm { p: 1.5 }, &mask, None)
-        };
-        let label = format!("across blocks, in linear time, mask: {name}");
-        check_settings(&settings, &example, &label);
-    }
-}
-
-/// More rows than go back to queries and keys at a time.
-#[test]
-fn attention_of_long_sequences() {
-    let (queries, keys) = (2100, 2300);
-    let (example, sets) = (Example::new(queries, keys), PointSets::new());
-    let lengths = Mask::none().with_key_lengths(vec![keys, 1500]);
-    for (name, form) in [
-        ("non-stationary, own", Form::LinearTime),
-        ("rbf", Form::Automatic),
-    ] {
-        let magnitude = Magnitude::Norm { p: 1.5 };
-        let settings = Plain {
-            form,
-            ..with(sets.similarity(name), magnitude, &lengths, None)
-        };
-        check_settings(&settings, &example, &format!("{queries} queries, {name}"));
-    }
-}
-
-#[test]
-fn attention_across_blocks() {
-    let (queries, keys) = (130, 515);
-    let (example, sets) = (Example::new(queries, keys), PointSets::new());
-    for name in ["rbf", "expsin", "linear", "non-stationary, own"] {
-        for (mask_name, mask) in masks(queries, keys) {
-            let (similarity, magnitude) = (sets.similarity(name), Magnitude::Norm { p: 1.5 });
-            let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
-            let label = format!("across blocks, {name}, mask: {mask_name}");
-            check_settings(&settings, &example, &label);
-        }
-    }
-}
-
-/// Without a floor nothing keeps a row's normaliser away from zero but the kernel itself.
-#[test]
-fn attention_without_a_floor() {
-    let (example, sets, mask) = (Example::new(5, 6), PointSets::new(), Mask::none());
-    let [w1, w2] = &sets.own;
-    let (w1, w2) = (w1.view(), w2.view());
-    let points = Points::Nonstationary { w1, w2 };
-    let similarity = Similarity::Squared { points, floor: 0.0 };
-    let settings = with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None);
-    check_settings(&settings, &example, "no floor");
-}
-
-/// Sums of cosines and sines may cancel: near enough to each other they do not.
-#[test]
-fn attention_with_features_of_either_sign() {
-    let (queries, keys) = (130, 150);
-    let mut example = Example::new(queries, keys);
-    (example.q, example.k) = (example.q * 0.3, example.k * 0.3);
-    let sets = PointSets::new();
-    for (name, mask) in masks(queries, keys) {
-        let map = RandomFeatureMap::Trigonometric;
-        let similarity = features(&sets.shared, map, Trained::Yes);
-        for form in [Form::Pairwise, Form::LinearTime] {
-            let settings = Plain {
-                form,
-                ..with(similarity, Magnitude::None, &mask, None)
-            };
-            let whole = settings.settings();
-            if whole.form_for(queries, keys, [WIDTH, VALUE_WIDTH]).is_ok() {
-                let label = format!("features of either sign, {form:?}, mask: {name}");
-                check_settings(&settings, &example, &label);
-            }
-        }
-    }
 }
 
 fn check_mechanism(
@@ -323,14 +105,17 @@ fn mechanisms_with_every_mask() {
 fn a_posterior_at_its_bounds() {
     let (example, mask) = (Example::new(4, 5), Mask::none());
     // A stationary kernel is too sharp there for differences, and more draws meet more kinks.
-    let smooth = |mikan: &Mikan| {
-        let inferred = mikan.posterior == Posterior::Inferred;
-        inferred
+    let smooth = |variant: Variant| match variant {
+        Variant::Mikan(mikan) => (mikan.posterior == Posterior::Inferred
             && mikan.draws == 1
             && mikan.p == 3.0
-            && mikan.stationarity == Stationarity::Nonstationary
+            && mikan.stationarity == Stationarity::Nonstationary)
+            .then_some(mikan),
+        _ => None,
     };
-    for mikan in Mikan::examples().into_iter().filter(smooth) {
+    let all: Vec<Mikan> = examples().into_iter().filter_map(smooth).collect();
+    assert!(all.len() > 1);
+    for mikan in all {
         let mut case = Case::of(Variant::from(Mikan {
             // Bounds at which the kernel is still smooth enough for differences.
             prior_std: 1e-3,
@@ -359,4 +144,40 @@ fn mechanisms_across_blocks() {
             }
         });
     }
+}
+
+/// Several blocks in several parts, at each of whose ends sums are handed on; and more rows than go back to queries and
+/// keys at a time.
+#[test]
+fn long_sequences() {
+    let check = |variant: Variant, queries, keys| {
+        let case = Case::of(variant);
+        case.with_every_mask(queries, keys, |case, example, mask, label| {
+            if !label.contains("pairs") {
+                check_mechanism(case, example, mask, &[EVALUATION], label);
+            }
+        });
+    };
+    check(linear_time(), 530, 700);
+    let case = Case::of(RbfOnly {}.into());
+    let lengths = Mask::none().with_key_lengths(vec![2300, 1500]);
+    let example = Example::new(2100, 2300);
+    check_mechanism(&case, &example, &lengths, &[EVALUATION], "2100 queries");
+}
+
+/// Without a floor nothing keeps a row's normaliser away from zero but the kernel itself.
+#[test]
+fn without_a_floor() {
+    let (points, floor) = (4, 0.0);
+    let usual = IkanDirect::default();
+    let case = Case::of(
+        IkanDirect {
+            points,
+            floor,
+            ..usual
+        }
+        .into(),
+    );
+    let (example, mask) = (Example::new(5, 6), Mask::none());
+    check_mechanism(&case, &example, &mask, &[EVALUATION], "no floor");
 }

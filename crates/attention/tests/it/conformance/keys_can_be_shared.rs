@@ -2,11 +2,9 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::attend;
-use crate::conformance::plain::*;
 use bochner_attention::{
-    Error, Form, Magnitude, Mask, Settings,
+    Error, Mask, Settings,
     engine::{Decoder, DecoderSize},
-    kernels::{self, Points, RandomFeatureMap, Trained},
 };
 use ndarray::{Array4, Axis, s};
 
@@ -24,37 +22,6 @@ fn summed(x: &Array4<f64>, each: usize) -> Array4<f64> {
         sum += &head;
     }
     sums
-}
-
-/// Every kernel, and every form that it has under the mask, for `heads` heads.
-pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Settings<f64>> {
-    let w: Array4<f64> = random((1, heads, 3, WIDTH), "w");
-    let points = Points::Stationary { w: w.view() };
-    let frequencies = w.index_axis(Axis(0), 0);
-    let features = |map, trained| kernels::random_features(frequencies, map, trained, mask);
-    let magnitude = Magnitude::Norm { p: 1.5 };
-    let mut all = vec![
-        Settings::softmax(mask),
-        kernels::rbf(mask),
-        kernels::expsin(PERIOD, mask),
-        kernels::linear(mask),
-        kernels::squared(points, FLOOR, mask),
-    ];
-    for settings in &mut all {
-        *settings = settings.clone().with_key_weight(magnitude);
-    }
-    all.push(features(RandomFeatureMap::Positive, Trained::No));
-    all.push(features(RandomFeatureMap::Hyperbolic, Trained::Yes));
-    let in_linear_time = all.iter().map(|settings| Settings {
-        form: Form::LinearTime,
-        ..settings.clone()
-    });
-    let in_linear_time: Vec<_> = in_linear_time
-        .filter(|settings| settings.form_for(1, 1, [WIDTH, VALUE_WIDTH]).is_ok())
-        .collect();
-    assert_eq!(in_linear_time.len(), 3);
-    all.extend(in_linear_time);
-    all
 }
 
 /// Heads of queries share keys and values if the card says so; otherwise the error says what there is instead.
@@ -100,63 +67,6 @@ fn by_mechanisms_that_claim_it() {
         assert!(cases.iter().any(has));
     }
     cases.iter().for_each(shared_keys_are_as_claimed);
-}
-
-/// Keys and values are held once for all heads of queries that read them, to the bit what copies of them give.
-#[test]
-fn a_decoder_holds_shared_keys_once() {
-    let (heads, length) = (4, 40);
-    let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
-    let size = DecoderSize {
-        batch: BATCH,
-        heads,
-        width: WIDTH,
-        value_width: VALUE_WIDTH,
-    };
-    let causal = Mask::none().with_causality();
-    let masks = [causal.clone(), causal.clone().with_window(3, 0).unwrap()];
-    let mut refused = 0;
-    for (mask, key_heads) in masks
-        .iter()
-        .flat_map(|mask| [1, 2].map(|heads| (mask, heads)))
-    {
-        let k: Array4<f64> = random((BATCH, key_heads, length, WIDTH), "k");
-        let v: Array4<f64> = random((BATCH, key_heads, length, VALUE_WIDTH), "v");
-        let [all_k, all_v] = [&k, &v].map(|x| repeated(x, heads / key_heads));
-        for (n, settings) in settings_of_every_kernel(heads, &causal).iter().enumerate() {
-            let settings = &Settings {
-                mask: mask.clone(),
-                ..settings.clone()
-            };
-            let label = format!("{key_heads} heads, {settings:?}");
-            // Sums know no window.
-            let Ok(mut few) = Decoder::new(settings, size) else {
-                refused += 1;
-                continue;
-            };
-            let mut all = few.clone();
-            for positions in [0..3, 3..4, 4..5, 5..37, 37..40] {
-                let at = s![.., .., positions, ..];
-                let got = few.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
-                let want = all.step(q.slice(at), all_k.slice(at), all_v.slice(at));
-                assert_eq!(got, want.unwrap(), "{label}");
-            }
-            // The first four kernels have neither points nor frequencies of each head.
-            let share = if n < 4 { heads / key_heads } else { 1 };
-            assert_eq!(few.held() * share, all.held(), "{label}");
-            if settings.form != Form::LinearTime {
-                few.truncate(38).unwrap();
-                all.truncate(38).unwrap();
-            }
-            few.reorder(&[1, 1]).unwrap();
-            all.reorder(&[1, 1]).unwrap();
-            let at = s![.., .., 38..39, ..];
-            let got = few.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
-            let want = all.step(q.slice(at), all_k.slice(at), all_v.slice(at));
-            assert_eq!(got, want.unwrap(), "{label}");
-        }
-    }
-    assert_eq!(refused, 2 * 3);
 }
 
 /// A cache for one number of heads refuses another number.

@@ -1,42 +1,47 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::attend;
-use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
-use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Bias, Card, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Preset, RbfOnly, Softmax,
-    Variant,
-    card::Stream,
+    Card, Error, IkanDirect, Mask, Mechanism, Mikan, Pass, Primal,
     kernels::{self, Points},
     mechanism::Cotangents,
 };
-use bochner_numerics::{ArgumentError, Seed};
-use ndarray::{Array3, Array4, ArrayView4};
+use bochner_numerics::Seed;
+use ndarray::Array4;
 
+/// Settings that are read are refused in `settings_survive_serde`.
 #[test]
 fn settings_out_of_range() {
-    for (name, variant) in Variant::refused() {
+    let (points, eta, p) = (0, f64::NAN, f64::INFINITY);
+    let names = |mechanism: &dyn Mechanism<f64>, name| {
         let mut rng = Seed::new(0).stream("initial values");
-        let mechanism = variant.mechanism::<f64>();
-        for got in [
-            mechanism.validate(),
-            mechanism.initial(size(), &mut rng).map(|_| ()),
-        ] {
+        let initial = mechanism.initial(size(), &mut rng).map(drop);
+        for got in [mechanism.validate(), initial] {
             let error = got.unwrap_err();
-            assert!(names(&error, name), "{variant:?}: {error}");
+            assert!(names(&error, name), "{mechanism:?}: {error}");
         }
-    }
-}
-
-#[test]
-fn no_points() {
-    let variants = Variant::examples().into_iter();
-    for variant in variants.filter(|variant| variant.card().points.is_some()) {
-        let variant = variant.mechanism::<f64>().with_points(0).unwrap();
-        let got = variant.mechanism::<f64>().validate();
-        let error = got.unwrap_err().to_string();
-        assert!(error.starts_with("`points` is 0"), "{variant:?}: {error}");
-    }
+    };
+    names(
+        &IkanDirect {
+            points,
+            ..IkanDirect::default()
+        },
+        "points",
+    );
+    names(
+        &Mikan {
+            p,
+            ..Mikan::default()
+        },
+        "p",
+    );
+    names(
+        &Primal {
+            eta,
+            ..Primal::default()
+        },
+        "eta",
+    );
 }
 
 #[test]
@@ -121,67 +126,6 @@ fn dropout_where_there_are_no_weights() {
     assert_eq!(TRAINING.for_card(&Card::PAIRWISE), TRAINING);
 }
 
-/// Arrays and parameters of the same shapes, and another pass.
-#[test]
-fn the_forward_pass_of_something_else() {
-    let (example, mask) = (Example::<f64>::new(4, 4), Mask::none());
-    for case in cases::<f64>() {
-        let forward = case.forward(&example, &mask, &EVALUATION).unwrap();
-        let (output, penalty) = cotangents(&forward);
-        let backward = |example: &Example<f64>, parameters: &[f64], pass| {
-            let cotangents = Cotangents {
-                output: output.view(),
-                penalty: penalty.view(),
-            };
-            let inputs = case.inputs(example, &mask);
-            (case.mechanism()).backward(&inputs, parameters, &pass, &forward, cotangents)
-        };
-        let own = &case.parameters;
-        assert!(backward(&example, own, EVALUATION).is_ok(), "{}", case.name);
-        let mut got = Vec::new();
-        for stream in 0..case.card.streams.len() {
-            let mut other = example.clone();
-            let array = match case.card.streams[stream] {
-                Stream::Queries => &mut other.q,
-                Stream::Keys | Stream::Scores => &mut other.k,
-                Stream::Values | Stream::Input => &mut other.v,
-            };
-            array[[1, 1, 2, 0]] += 0.1;
-            got.push(backward(&other, own, EVALUATION));
-        }
-        if !own.is_empty() {
-            let mut other = own.clone();
-            other[0] += 0.1;
-            got.push(backward(&example, &other, EVALUATION));
-        }
-        let seed = Seed::new(77);
-        got.push(backward(&example, own, Pass::Evaluation { seed }));
-        got.push(backward(&example, own, TRAINING));
-        let (alibi, lengths) = (Bias::alibi(), Mask::none().with_key_lengths(vec![3, 4]));
-        let inputs = [
-            case.card
-                .bias
-                .is_yes()
-                .then(|| case.inputs(&example, &mask).with_bias(&alibi)),
-            case.card
-                .takes(&lengths)
-                .then(|| case.inputs(&example, &lengths)),
-        ];
-        for inputs in inputs.into_iter().flatten() {
-            let cotangents = Cotangents {
-                output: output.view(),
-                penalty: penalty.view(),
-            };
-            let pass = &EVALUATION;
-            got.push((case.mechanism()).backward(&inputs, own, pass, &forward, cotangents));
-        }
-        for got in got {
-            let foreign = matches!(got, Err(Error::ForeignForward { .. }));
-            assert!(foreign, "{}: {got:?}", case.name);
-        }
-    }
-}
-
 #[test]
 fn the_forward_pass_of_another_mechanism() {
     let example = Example::<f64>::new(4, 4);
@@ -197,7 +141,7 @@ fn the_forward_pass_of_another_mechanism() {
                 &case.parameters,
                 &EVALUATION,
                 &forward,
-                bochner_attention::mechanism::Cotangents {
+                Cotangents {
                     output: output.view(),
                     penalty: penalty.view(),
                 },
@@ -211,181 +155,54 @@ fn the_forward_pass_of_another_mechanism() {
     }
 }
 
-fn attended(x: ArrayView4<f64>, settings: &Plain<f64>) -> Error {
-    attend(x, x, x, &settings.settings()).unwrap_err()
-}
-
 #[test]
-fn settings_of_plain_attention() {
-    let x = Array4::<f64>::ones((BATCH, HEADS, 3, WIDTH));
-    let mask = Mask::none();
-    for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let got = attended(
-            x.view(),
-            &with(Similarity::Rbf, Magnitude::Norm { p }, &mask, None),
-        );
-        assert!(names(&got, "p"));
-    }
-    for period in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let similarity = Similarity::Expsin { period };
-        let got = attended(x.view(), &with(similarity, Magnitude::None, &mask, None));
-        assert!(names(&got, "period"));
-    }
-    let squared = |w: &Array3<f64>, floor| {
-        let points = Points::shared_stationary(w.view());
-        attended(
-            x.view(),
-            &with(
-                Similarity::Squared { points, floor },
-                Magnitude::None,
-                &mask,
-                None,
-            ),
-        )
-    };
-    let fitting = Array3::ones((HEADS, 2, WIDTH));
-    for floor in [-1.0, f64::NAN, f64::INFINITY] {
-        let got = squared(&fitting, floor);
-        assert!(names(&got, "floor"));
-    }
-    let got = squared(&Array3::ones((HEADS, 2, WIDTH + 1)), 0.0);
-    assert!(names(&got, "spectral points w"));
-    let attended = |sets: usize, batch: usize| {
-        let x = Array4::<f64>::ones((batch, HEADS, 3, WIDTH));
-        let sets = Array4::<f64>::ones((sets, HEADS, 2, WIDTH));
+fn spectral_points_that_do_not_fit() {
+    let x = Array4::<f64>::ones((2, HEADS, 3, WIDTH));
+    let attended = |shape: (usize, usize, usize, usize)| {
+        let sets = Array4::<f64>::ones(shape);
         let points = Points::Stationary { w: sets.view() };
-        let settings = kernels::squared(points, 0.0, &mask);
+        let settings = kernels::squared(points, 0.0, &Mask::none());
         attend(x.view(), x.view(), x.view(), &settings).map(drop)
     };
-    for batch in [1, 2, 4] {
-        for sets in 1..=batch + 1 {
-            let got = attended(sets, batch);
-            if [1, batch].contains(&sets) {
-                assert!(got.is_ok(), "{sets} sets for a batch of {batch}");
-                continue;
-            }
-            let allowed = if batch == 1 {
-                "1".to_owned()
-            } else {
-                format!("1 or {batch}")
-            };
-            let allowed = format!("{allowed} for a batch of {batch}");
-            let want = format!("`sets of spectral points w` is {sets}, but must be {allowed}");
-            assert_eq!(got.unwrap_err().to_string(), want);
-        }
-    }
-    let got = squared(&Array3::ones((HEADS, 0, WIDTH)), 0.0);
-    assert!(names(&got, "spectral points"));
-}
-
-#[test]
-fn the_linear_time_form_where_there_is_none() {
-    let (example, sets, none) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
-    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let matrix = Mask::none().with_matrix(matrix(3, 4).view());
-    let squared = sets.similarity("stationary, own");
-    let norm = Magnitude::Norm { p: 2.0 };
-    let weight_dropout = dropout(0.3, "weights");
-    for (settings, says) in [
-        (
-            with(Similarity::Rbf, norm, &none, None),
-            "product of features",
-        ),
-        (with(squared, norm, &matrix, None), "matrix"),
-        (with(squared, norm, &none, weight_dropout), "dropout"),
+    assert!(
+        [1, 2]
+            .into_iter()
+            .all(|sets| attended((sets, HEADS, 2, WIDTH)).is_ok())
+    );
+    for (shape, name) in [
+        ((3, HEADS, 2, WIDTH), "sets of spectral points w"),
+        ((1, HEADS, 2, WIDTH + 1), "spectral points w"),
+        ((1, HEADS, 0, WIDTH), "spectral points"),
     ] {
-        let form = Form::LinearTime;
-        let got = attend(q, k, v, &Plain { form, ..settings }.settings()).unwrap_err();
-        assert!(matches!(got, Error::Unsupported { what, .. } if what.contains(says)));
-        assert!(attend(q, k, v, &settings.settings()).is_ok());
+        assert!(names(&attended(shape).unwrap_err(), name));
     }
 }
 
+/// Visible numbers beyond the fourth root of the largest are refused by mechanisms without pairs, too.
 #[test]
-fn a_floor_too_low_for_the_linear_time_form() {
-    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
-    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let [w1, w2] = &sets.own;
-    let (w1, w2) = (w1.view(), w2.view());
-    let attended = |floor| {
-        let points = Points::Nonstationary { w1, w2 };
-        let similarity = Similarity::Squared { points, floor };
-        let settings = with(similarity, Magnitude::None, &mask, None);
-        let form = Form::LinearTime;
-        attend(q, k, v, &Plain { form, ..settings }.settings())
-    };
-    for floor in [0.0, 9e-7] {
-        let got = attended(floor).unwrap_err();
-        assert!(
-            matches!(got, Error::Argument(ArgumentError::OutOfRange { got, .. }) if got == floor)
-        );
-    }
-    assert!(attended(1e-6).is_ok());
-}
-
-#[test]
-fn what_another_call_attended_to() {
-    let (example, sizes) = (Example::<f64>::new(3, 5), Example::<f64>::new(3, 4));
-    let squared = IkanDirect {
-        points: 4,
-        ..IkanDirect::default()
-    };
-    let released = IkanDirect {
-        preset: Preset::Released,
-        ..squared.clone()
-    };
-    let case = |variant: Variant| Case::<f64>::of(variant);
-    let cases = [
-        case(squared.into()),
-        case(released.into()),
-        case(Softmax::default().into()),
-        case(RbfOnly {}.into()),
-        case(
-            Mikan {
-                points: 4,
-                ..Mikan::default()
-            }
-            .into(),
-        ),
-    ];
-    let (own, none) = (Mask::none().with_key_lengths(vec![2, 5]), Mask::none());
-    for case in &cases {
-        let forward = case.forward(&example, &own, &TRAINING).unwrap();
-        let (output, penalty) = cotangents(&forward);
-        let cotangent = || Cotangents {
-            output: output.view(),
-            penalty: penalty.view(),
+fn numbers_beyond_the_range() {
+    use bochner_attention::engine::Error::OutOfRange;
+    let mask = Mask::none().with_key_lengths(vec![4, 3]);
+    for case in cases::<f32>().iter().filter(|case| case.card.takes(&mask)) {
+        let mut example = Example::<f32>::new(4, 4);
+        let refused = |example: &Example<f32>| {
+            let got = case.forward(example, &mask, &EVALUATION);
+            matches!(
+                got,
+                Err(Error::Engine(OutOfRange {
+                    index: [1, 0, ..],
+                    ..
+                }))
+            )
         };
-        let back = |case: &Case<f64>, example: &Example<f64>, mask: &Mask, pass: &Pass| {
-            let inputs = example.inputs(mask);
-            let parameters = &case.parameters;
-            (case.mechanism()).backward(&inputs, parameters, pass, &forward, cotangent())
-        };
-        assert!(back(case, &example, &own, &TRAINING).is_ok());
-        let wrong = [
-            ("sizes", back(case, &sizes, &own, &TRAINING)),
-            ("mask", back(case, &example, &none, &TRAINING)),
-            ("pass", back(case, &example, &own, &EVALUATION)),
-        ];
-        let others = cases.iter().filter(|other| other.name != case.name);
-        let others = others.map(|other| ("mechanism", back(other, &example, &own, &TRAINING)));
-        for (what, got) in wrong.into_iter().chain(others) {
-            assert!(got.is_err(), "{}: another {what}", case.name);
+        for x in [&mut example.q, &mut example.k, &mut example.v] {
+            x[[1, 0, 3, 0]] = 1e10;
         }
-    }
-}
-
-#[test]
-fn a_floor_above_the_kernel() {
-    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
-    let Example { q, k, v } = &example;
-    let Similarity::Squared { points, .. } = sets.similarity("stationary, own") else {
-        unreachable!("a squared kernel");
-    };
-    for floor in [-1e-9, 1.1, 1e300, f64::NAN] {
-        let similarity = Similarity::Squared { points, floor };
-        let settings = with(similarity, Magnitude::None, &mask, None);
-        let got = attend(q.view(), k.view(), v.view(), &settings.settings());
-        assert!(names(&got.err().unwrap(), "floor"));
+        let reads_queries = case.card.cross.is_yes();
+        assert_eq!(refused(&example), reads_queries, "{}", case.name);
+        for x in [&mut example.q, &mut example.k, &mut example.v] {
+            x[[1, 0, 2, 0]] = 1e10;
+        }
+        assert!(refused(&example), "{}", case.name);
     }
 }

@@ -2,12 +2,13 @@
 
 mod case;
 mod common;
+mod examples;
 pub(crate) mod plain;
+pub(crate) mod reference;
 
 mod attention_is_what_its_formula_says;
 mod both_forms_agree;
 mod cards_tell_the_truth;
-mod closed_forms_keep_their_symmetries;
 mod decoding_continues_the_sequence;
 mod dropout_keeps_the_mean;
 mod empty_rows_are_zero;
@@ -31,4 +32,3 @@ mod the_future_does_not_matter;
 mod threads_change_nothing;
 mod weights_are_distributions;
 mod what_else_is_in_the_batch_changes_nothing;
-mod windows_forget_what_they_have_passed;

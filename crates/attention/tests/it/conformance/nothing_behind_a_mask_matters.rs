@@ -1,6 +1,4 @@
 use crate::conformance::common::*;
-use crate::conformance::plain::*;
-use crate::conformance::plain::{Gradients, attend, attend_vjp};
 use bochner_attention::{Mask, card::Stream};
 use ndarray::{Array4, s};
 
@@ -82,7 +80,9 @@ fn the_future() {
     let mask = Mask::none().with_causality();
     let example = Example::<f64>::new(6, 6);
     let earlier = s![.., .., ..5, ..];
-    for case in cases::<f64>().iter().filter(|case| case.card.takes(&mask)) {
+    let linear_time = Case::of(linear_time());
+    let all = cases::<f64>().into_iter().chain([linear_time]);
+    for case in all.filter(|case| case.card.takes(&mask)) {
         let want = case.output(&example, &mask, &EVALUATION);
         // A penalty is one of the whole sequence.
         let gradient = |example: &Example<f64>| {
@@ -140,60 +140,4 @@ fn a_kept_nan_shows() {
         let got = case.forward(&example, &mask, &EVALUATION);
         assert!(got.is_err() || !is_clean(&case.output(&example, &mask, &EVALUATION)));
     }
-}
-
-fn run(settings: &Plain<f64>, Example { q, k, v }: &Example<f64>) -> (Array4<f64>, Gradients<f64>) {
-    let (q, k, v) = (q.view(), k.view(), v.view());
-    let attended = attend(q, k, v, &settings.settings()).unwrap();
-    let g: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    let g = attend_vjp(&attended, g.view()).unwrap();
-    (attended.output, g)
-}
-
-/// Keys that no query sees and queries that see no key have no effect for kernels whose points and frequencies are
-/// trained, pair by pair and in sums over the sequence.
-#[test]
-fn the_unseen_of_every_kernel() {
-    for (queries, keys) in [(5, 6), (6, 4)] {
-        let check = |settings: &Plain<f64>, example: &Example<f64>, label: &str| {
-            let (want, want_gradients) = run(settings, example);
-            for poison in POISON {
-                let mut poisoned = poisoned(example, settings.mask, poison, true);
-                for (b, m, i) in (0..BATCH * HEADS * queries).map(places(queries)) {
-                    let mut all = 0..keys;
-                    if !all.any(|j| settings.mask.keeps([b, m, i, j], [queries, keys])) {
-                        poisoned.q.slice_mut(s![b, m, i, ..]).fill(poison);
-                    }
-                }
-                let (got, gradients) = run(settings, &poisoned);
-                assert_close(&got, &want, label);
-                assert_close(&gradients.q, &want_gradients.q, label);
-                assert_close(&gradients.k, &want_gradients.k, label);
-                assert_close(&gradients.v, &want_gradients.v, label);
-                let points = |g: &Gradients<f64>| g.kernel.clone().unwrap_or_default();
-                assert_close(&points(&gradients), &points(&want_gradients), label);
-            }
-        };
-        for_all_settings(queries, keys, check);
-        for_all_settings_in_linear_time(queries, keys, check);
-    }
-}
-
-#[test]
-fn the_future_in_linear_time() {
-    let length = 6;
-    for_all_settings_in_linear_time(length, length, |settings, example, label| {
-        if !settings.mask.is_causal() {
-            return;
-        }
-        let (want, want_gradients) = run(settings, example);
-        let mut poisoned = example.clone();
-        let last = s![.., .., length - 1, ..];
-        poisoned.k.slice_mut(last).fill(LARGE);
-        poisoned.v.slice_mut(last).fill(LARGE);
-        let (got, gradients) = run(settings, &poisoned);
-        let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..length - 1, ..]).to_owned();
-        assert_close(&earlier(&got), &earlier(&want), label);
-        assert_close(&earlier(&gradients.q), &earlier(&want_gradients.q), label);
-    });
 }

@@ -1,7 +1,6 @@
 //! The error bounds that [`Form::Automatic`] and [`Form::LinearTime`] document.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::{Plain, Similarity};
 use crate::conformance::plain::{attend, attend_vjp};
 use bochner_attention::{
     Form, Magnitude, Mask, Settings,
@@ -35,17 +34,11 @@ fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<
     let cast = |x: &Array4<f64>| x.mapv(T::of);
     let (q, k, v) = (cast(&example.q), cast(&example.k), cast(&example.v));
     let w = Array4::ones((1, 1, 1, 1));
-    let settings = Plain {
-        similarity: Similarity::Squared {
-            points: Points::Stationary { w: w.view() },
-            floor: FLOOR,
-        },
-        magnitude: Magnitude::None,
-        mask,
-        dropout: None,
+    let settings = Settings {
         form,
+        ..kernels::squared(Points::Stationary { w: w.view() }, FLOOR, mask)
     };
-    let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
+    let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
     let gradients = attend_vjp(&attended, v.view()).unwrap();
     let (q, k, v) = (gradients.q, gradients.k, gradients.v);
     [attended.output, q, k, v].map(|x| x.mapv(T::as_f64))

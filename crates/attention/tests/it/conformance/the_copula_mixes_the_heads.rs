@@ -1,6 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::conformance::Conformance;
-use bochner_attention::{Copula, Mask, Mechanism, Mikan, Preset, mechanism::Cotangents};
+use bochner_attention::{Copula, Mask, Mechanism, Mikan, Preset, Variant, mechanism::Cotangents};
 use bochner_numerics::relative_error;
 use ndarray::{Array1, Array3, Array4, ArrayView1, s};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,7 +110,10 @@ impl Draw {
 
 /// The settings that follow the paper; the released code draws by formulas of its own.
 fn of_the_paper() -> impl Iterator<Item = Mikan> {
-    let all = Mikan::examples().into_iter();
+    let all = examples().into_iter().filter_map(|variant| match variant {
+        Variant::Mikan(mikan) => Some(mikan),
+        _ => None,
+    });
     all.filter(|mikan| mikan.preset == Preset::Paper)
 }
 

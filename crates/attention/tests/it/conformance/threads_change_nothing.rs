@@ -1,7 +1,5 @@
 use crate::conformance::common::*;
-use crate::conformance::plain::{Gradients, attend, attend_vjp};
-use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, kernels::Points};
+use bochner_attention::{Mask, Pass};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array4};
 
@@ -16,12 +14,13 @@ fn results<T: Real>(
     case: &Case<T>,
     example: &Example<T>,
     mask: &Mask,
+    pass: &Pass,
     threads: usize,
 ) -> Results<T> {
     pool(threads).install(|| {
-        let forward = case.forward(example, mask, &TRAINING).unwrap();
-        let gradients = case.gradients(example, mask, &TRAINING);
-        let weights = case.weights(example, mask, &TRAINING);
+        let forward = case.forward(example, mask, pass).unwrap();
+        let gradients = case.gradients(example, mask, pass);
+        let weights = case.weights(example, mask, pass);
         (
             forward.output.into_owned(),
             forward.penalty,
@@ -45,51 +44,23 @@ fn forward_and_backward() {
             if label.contains("pairs") || label.contains(" and ") {
                 return;
             }
-            let [want, got] = [1, 3].map(|threads| results(case, example, mask, threads));
+            let [want, got] =
+                [1, 3].map(|threads| results(case, example, mask, &TRAINING, threads));
             assert!(got == want, "{label}");
         });
     }
 }
 
-fn in_linear_time<T: Real>(
-    Example { q, k, v }: &Example<T>,
-    mask: &Mask,
-    threads: usize,
-) -> (Array4<T>, Gradients<T>) {
-    let [w1, w2] = ["w1", "w2"].map(|name| random((1, HEADS, 3, WIDTH), name));
-    let (w1, w2) = (w1.view(), w2.view());
-    let settings = Plain {
-        similarity: Similarity::Squared {
-            points: Points::Nonstationary { w1, w2 },
-            floor: 1e-5,
-        },
-        magnitude: Magnitude::Norm { p: 1.5 },
-        mask,
-        dropout: None,
-        form: Form::LinearTime,
-    };
-    let (q, k, v) = (q.view(), k.view(), v.view());
-    pool(threads).install(|| {
-        let attended = attend(q, k, v, &settings.settings()).unwrap();
-        let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
-        let g = attend_vjp(&attended, cotangent.view()).unwrap();
-        (attended.output, g)
-    })
-}
-
-/// Several parts, whose sums are joined.
+/// Many blocks of sums.
 #[test]
 fn sums_over_the_sequence() {
-    let (queries, keys) = (2100, 1900);
-    let example = Example::<f32>::new(queries, keys);
-    for (name, mask) in masks(queries, keys) {
-        if name.contains("pairs") {
-            continue;
-        }
-        let want = in_linear_time(&example, &mask, 1);
-        for threads in [2, 3] {
-            let got = in_linear_time(&example, &mask, threads);
-            assert!(got == want, "mask: {name}, {threads} threads");
-        }
-    }
+    let case = Case::<f32>::of(linear_time());
+    case.with_every_mask(2100, 1900, |case, example, mask, label| {
+        let results = |threads| results(case, example, mask, &EVALUATION, threads);
+        let want = results(1);
+        assert!(
+            [2, 3].into_iter().all(|threads| results(threads) == want),
+            "{label}"
+        );
+    });
 }

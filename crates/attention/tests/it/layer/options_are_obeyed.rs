@@ -204,21 +204,11 @@ fn causality() {
             .weights
     });
     assert_eq!(got, want);
-    // dfdx's `Module` takes the sequences with and without lengths.
     let seed = layer.config().seed;
-    let pass = Pass::Evaluation { seed };
-    for mask in [Mask::none(), mask] {
-        let want = free
-            .attend_self(x.clone(), &causal(&mask), pass)
-            .unwrap()
-            .output;
-        let got = layer.forward((x.clone(), mask.clone()));
-        assert_eq!(got.as_vec(), want.as_vec());
-        let got = of(true).forward_mut((x.clone(), mask));
-        assert_eq!(got.as_vec(), want.as_vec());
-    }
-    let got = layer.forward(x.clone());
-    assert_eq!(got.as_vec(), layer.forward((x, Mask::none())).as_vec());
+    let want = free.attend_self(x.clone(), &causal(&Mask::none()), Pass::Evaluation { seed });
+    let want = want.unwrap().output.as_vec();
+    assert_eq!(layer.forward(x.clone()).as_vec(), want);
+    assert_eq!(of(true).forward_mut(x).as_vec(), want);
 }
 
 /// A window and a bias by position are the mechanism's under that mask and with that bias: on the tape,
@@ -229,7 +219,7 @@ fn windows_and_position_biases() {
     let (mut obeyed, mut refused) = (0, 0);
     for variant in variants_across() {
         // Sums in linear time know neither.
-        let free = variant.mechanism::<f64>().with_form(Form::Automatic);
+        let free = variant.with_form(Form::Automatic);
         let variant = free.unwrap_or(variant);
         for (window, position_bias, causal) in [
             (Some([2, 1]), PositionBias::None, false),

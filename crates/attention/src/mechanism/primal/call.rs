@@ -5,11 +5,15 @@ use super::{Primal, PrimalWeights};
 use crate::Error;
 use crate::mechanism::{Mechanism, Streams};
 use bochner_numerics::row_major::RowMajor;
-use bochner_numerics::{Buffers, Real, argument, parallel};
+use bochner_numerics::{Buffers, Mat, Real, argument, parallel};
+use ndarray::Array4;
 use std::ops::Range;
 
+/// Rows of a head that are projected at a time.
+pub(super) const ROWS: usize = 256;
+
 /// Queries, keys and the layer's input with the parameters.
-pub(super) struct Arguments<'a, T> {
+pub(super) struct Call<'a, T> {
     pub(super) settings: &'a Primal,
     pub(super) batch: usize,
     pub(super) heads: usize,
@@ -24,15 +28,15 @@ pub(super) struct Arguments<'a, T> {
     /// The layer's input, `[B, M, T, d]`, for data-dependent weights.
     input: Option<RowMajor<'a, T>>,
     /// `we` and `wr`, `[M, n or d, s]`.
-    pub(super) weights: [&'a [T]; 2],
+    weights: [&'a [T]; 2],
     /// `[M, s]`.
     pub(super) lambda: &'a [T],
     /// `[M, dv, 2 s]`.
-    pub(super) wc: &'a [T],
+    wc: &'a [T],
     pub(super) buffers: Buffers<T>,
 }
 
-impl<'a, T: Real> Arguments<'a, T> {
+impl<'a, T: Real> Call<'a, T> {
     pub(super) fn new(
         settings: &'a Primal,
         inputs: &'a Streams<'_, T>,
@@ -46,13 +50,18 @@ impl<'a, T: Real> Arguments<'a, T> {
         argument::not_empty("q", q.shape())?;
         argument::shape("k", q.shape(), k.shape())?;
         inputs.mask.check([batch, heads, time, time])?;
-        let buffers = Buffers::default();
         let input = match settings.weights {
-            PrimalWeights::Data { .. } => Some(inputs.get::<3>()?[2]),
+            PrimalWeights::Data { .. } => Some(inputs.v()),
             PrimalWeights::Parameters => None,
         };
-        if let Some(x) = &input {
-            argument::shape("the input of the heads", q.shape(), x.shape())?;
+        let all = [
+            ("q", Some(q)),
+            ("k", Some(k)),
+            ("the input of the heads", input),
+        ];
+        for (what, x) in all.into_iter().filter_map(|(what, x)| Some((what, x?))) {
+            argument::shape(what, q.shape(), x.shape())?;
+            inputs.check_range(what, x)?;
         }
         let specs = mechanism.parameters(inputs.size());
         let counts: Vec<usize> = specs.iter().map(|spec| spec.count()).collect();
@@ -60,7 +69,7 @@ impl<'a, T: Real> Arguments<'a, T> {
         let (we, rest) = flat.split_at(counts[0]);
         let (wr, rest) = rest.split_at(counts[1]);
         let (lambda, wc) = rest.split_at(counts[2]);
-        let lengths = (0..batch).map(|b| inputs.mask.key_limit(b, time)).collect();
+        let buffers = Buffers::default();
         let mut call = Self {
             settings,
             batch,
@@ -68,7 +77,7 @@ impl<'a, T: Real> Arguments<'a, T> {
             time,
             width,
             value_width: settings.value_width.unwrap_or(width),
-            lengths,
+            lengths: (0..batch).map(|b| inputs.mask.key_limit(b, time)).collect(),
             causal: inputs.mask.is_causal(),
             sides: [q, k].map(|x| RowMajor::new(x, &buffers)),
             input: input.map(|x| RowMajor::new(x, &buffers)),
@@ -79,16 +88,15 @@ impl<'a, T: Real> Arguments<'a, T> {
         };
         if call.causal {
             // The direction of a running mean is that of the sum.
-            let sums = call.sides.each_ref().map(|x| {
-                let mut sums = call.buffers.filled(q.len(), T::zero());
+            call.sides = call.sides.each_ref().map(|x| {
+                let mut sums = call.buffers.empty(q.len());
+                sums.extend_from_slice(slice(x));
                 parallel::for_each_chunk(&mut sums, time * width, |h, sums| {
                     let kept = call.length(h) * width;
-                    let rows = slice(x)[h * time * width..].chunks_exact(width);
-                    running_sums(rows, sums[..kept].chunks_exact_mut(width));
+                    running_sums(sums[..kept].chunks_exact_mut(width), width);
                 });
-                sums
+                RowMajor::Copied(sums, q.dim().into())
             });
-            call.sides = sums.map(|sums| RowMajor::Copied(sums, q.dim().into()));
         }
         Ok(call)
     }
@@ -103,41 +111,69 @@ impl<'a, T: Real> Arguments<'a, T> {
         self.lengths[h / self.heads]
     }
 
+    /// The positions of head `h` that are not padding, some at a time.
+    pub(super) fn blocks(&self, h: usize) -> impl Iterator<Item = Range<usize>> {
+        let length = self.length(h);
+        let starts = (0..length).step_by(ROWS);
+        starts.map(move |start| start..length.min(start + ROWS))
+    }
+
+    /// An array of all heads, `[B, M, T, width]`.
+    pub(super) fn array(&self, values: Vec<T>, width: usize) -> Array4<T> {
+        let shape = (self.batch, self.heads, self.time, width);
+        Array4::from_shape_vec(shape, values).expect("one slab a head")
+    }
+
     /// Rows of the queries or keys of head `h`.
     pub(super) fn rows(&self, side: usize, h: usize, rows: Range<usize>) -> &[T] {
         let start = h * self.time;
-        &slice(&self.sides[side])
-            [(start + rows.start) * self.width..(start + rows.end) * self.width]
+        let rows = (start + rows.start) * self.width..(start + rows.end) * self.width;
+        &slice(&self.sides[side])[rows]
     }
 
     /// Returns the rows of the input that the sample of head `h` takes.
-    pub(super) fn sample(&self, h: usize, rows: usize) -> impl Iterator<Item = usize> {
-        let last = self.length(h).saturating_sub(1);
-        (0..rows).map(move |r| r * last / (rows - 1).max(1))
+    pub(super) fn sample(&self, h: usize) -> impl Iterator<Item = usize> {
+        let length = self.length(h);
+        let rows = match self.settings.weights {
+            PrimalWeights::Data { rows, .. } if length > 0 => rows,
+            _ => 0,
+        };
+        (0..rows).map(move |r| r * (length - 1) / (rows - 1).max(1))
     }
 
     /// The sample of the input of head `h`, `[n, d]`: nothing for weights that are parameters or if all is
     /// padding.
     pub(super) fn sampled(&self, h: usize) -> Vec<T> {
-        let (Some(input), PrimalWeights::Data { rows, .. }) = (&self.input, self.settings.weights)
-        else {
+        let Some(input) = &self.input else {
             return Vec::new();
         };
         let head = &slice(input)[h * self.time * self.width..];
-        let rows = if self.length(h) == 0 { 0 } else { rows };
-        let sample = self.sample(h, rows);
-        let sample = sample.flat_map(|row| &head[row * self.width..][..self.width]);
-        sample.copied().collect()
+        let rows = self.sample(h);
+        rows.flat_map(|row| &head[row * self.width..][..self.width])
+            .copied()
+            .collect()
     }
 
-    pub(super) fn is_data_dependent(&self) -> bool {
-        self.input.is_some()
+    /// The weights of one side of head `h`, `[n or d, s]`.
+    pub(super) fn weight(&self, side: usize, h: usize) -> &'a [T] {
+        self.of_head(self.weights[side], h)
     }
 
-    /// The weights of one side and one head, `[n or d, s]`.
-    pub(super) fn weight(&self, side: usize, head: usize) -> &'a [T] {
-        let count = self.weights[side].len() / self.heads;
-        &self.weights[side][head * count..][..count]
+    /// $\lambda$ of head `h`, `[s]`.
+    pub(super) fn lambda_of(&self, h: usize) -> &'a [T] {
+        self.of_head(self.lambda, h)
+    }
+
+    /// The part of `wc` that a side's scores of head `h` are multiplied with, `[dv, s]`.
+    pub(super) fn combination(&self, side: usize, h: usize) -> Mat<'a, T> {
+        let s = self.settings.rank;
+        let wc = Mat::new(self.of_head(self.wc, h), self.value_width, 2 * s);
+        wc.columns(side * s..(side + 1) * s)
+    }
+
+    fn of_head(&self, parameters: &'a [T], h: usize) -> &'a [T] {
+        let count = parameters.len() / self.heads;
+        &parameters[h % self.heads * count..][..count]
     }
 }
 
