@@ -7,8 +7,8 @@ use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
 /// The number of rows that are computed at a time. Entries are computed twice only in the square blocks on the
-/// diagonal.
-const ROWS: usize = 64;
+/// diagonal. So few rows of a thousand columns fit into the cache.
+const ROWS: usize = 16;
 
 /// The Gram matrix of `x` with itself. Blocks of rows are split among the threads of rayon's current pool.
 pub(crate) fn gram(kernel: &AnyKernel<f64>, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {

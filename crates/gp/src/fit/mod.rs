@@ -42,7 +42,8 @@ pub struct FitConfig {
     pub steps: usize,
     /// The fit has converged where no component of the gradient is larger; `1e-4` by default. The components are
     /// those along logarithms of positive parameters, along the mean in standard deviations of the targets, and
-    /// along frequencies in cycles per standard deviation of their input.
+    /// along frequencies in cycles per standard deviation of their input. L-BFGS has converged as well where ten steps
+    /// raise the objective by at most 1e-7 of it, as along a parameter that tends to infinity.
     pub tolerance: f64,
     /// The number of starts at random, beside the one at the present parameters; 0 by default. Each coordinate is
     /// drawn around the present one, with a standard deviation of 1.5 in the units of `tolerance`.
@@ -64,7 +65,7 @@ pub struct FitConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimiser {
-    /// L-BFGS: few steps, each of which is checked to lead up.
+    /// L-BFGS: few steps. Each is checked to lead up.
     #[default]
     Lbfgs,
     /// Adam on the gradient per observation: many small steps, some of which lead down.
@@ -292,6 +293,11 @@ impl Climb<'_> {
         let config = LbfgsConfig {
             steps: settings.steps,
             tolerance: settings.tolerance,
+            // More than most kernels have parameters, so that the curvature along all of them is known. A period and
+            // an amplitude differ in it by a factor of a million.
+            memory: 40,
+            // The rounding of the likelihood of a covariance matrix of a large condition is not far below.
+            relative_change: 1e-7,
             ..LbfgsConfig::default()
         };
         let bounds = &self.space.bounds;

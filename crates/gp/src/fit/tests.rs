@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{process, scaled_rbf};
-use crate::{Jitter, ard_process, rbf_process, spectral_mixture_process};
+use crate::{Jitter, ard_process, rbf_process, seasonal_process, spectral_mixture_process};
 use bochner_kernels::{Lengthscale, MaternConfig, ScaleConfig, Smoothness};
 use bochner_numerics::check::random;
 use bochner_numerics::{finite_difference, relative_error};
@@ -171,6 +171,34 @@ fn the_units_of_the_data_do_not_matter() {
     }
 }
 
+/// The exponent of the rational quadratic may grow without an end, so that the fit ends by its value.
+#[test]
+fn a_sum_of_four_kernels_converges_to_the_same_fit_in_years_and_in_days() {
+    let years = Array1::from_shape_fn(96, |i| 1970.0 + f64::from(i as u32) / 12.0);
+    let wave = years.mapv(|t| 1.4 * (t - 1970.0) + 3.0 * (std::f64::consts::TAU * t).sin());
+    let y = wave + random::<f64, _>(96, "y") * 0.3;
+    let config = FitConfig {
+        fixed: vec!["mean".to_owned()],
+        ..FitConfig::default()
+    };
+    let [in_years, in_days] = [1.0, 365.25].map(|days| {
+        let x = (&years * days).insert_axis(Axis(1));
+        let mut process = seasonal_process(x.view(), y.view(), days).unwrap();
+        let fit = process.fit(x.view(), y.view(), &config).unwrap();
+        assert!(fit.stop.is_converged() && fit.trace.len() < 400, "{fit}");
+        let period = process
+            .parameters()
+            .into_iter()
+            .find(|p| p.name.ends_with("period"));
+        (log_likelihood(&fit), period.unwrap().value / days)
+    });
+    assert!(
+        (in_years.0 - in_days.0).abs() < 1e-2,
+        "{in_years:?} {in_days:?}"
+    );
+    assert!((in_years.1 - in_days.1).abs() < 1e-3 && (in_years.1 - 1.0).abs() < 0.02);
+}
+
 #[test]
 fn constant_targets_leave_the_noise_at_its_floor() {
     let x: Array2<f64> = random((12, 1), "x");
@@ -185,6 +213,20 @@ fn constant_targets_leave_the_noise_at_its_floor() {
         "{}",
         process.noise()
     );
+}
+
+#[test]
+fn two_rows_and_a_constant_column_are_fitted() {
+    let (x, y) = (array![[0.0, 7.0], [1.0, 7.0]], array![0.3, 0.5]);
+    let mut process = ard_process(x.view(), y.view()).unwrap();
+    let before = process.parameters()[4].value;
+    let config = FitConfig::default();
+    let fit = process.fit(x.view(), y.view(), &config).unwrap();
+    assert!(fit.stop.is_converged(), "{fit}");
+    assert_eq!(process.parameters()[4].value, before);
+    let posterior = process.condition(x.view(), y.view()).unwrap();
+    let mean = posterior.predict_mean(array![[0.5, 7.0]].view()).unwrap();
+    assert!((0.2..0.6).contains(&mean[0]), "{mean}");
 }
 
 #[test]

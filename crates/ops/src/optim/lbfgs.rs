@@ -41,6 +41,11 @@ pub struct LbfgsConfig {
     pub memory: usize,
     /// The search has converged where no component of the projected gradient is larger; `1e-5` by default.
     pub tolerance: f64,
+    /// The search has converged where the last ten steps together lower the value $f$ by at most this share of
+    /// $\max(|f|, 1)$, as along a ridge that never ends; `1e-8` by default. 0 turns the rule off.
+    #[doc(alias = "ftol")]
+    #[doc(alias = "factr")]
+    pub relative_change: f64,
 }
 
 bochner_numerics::checked_when_read!(LbfgsConfig);
@@ -51,6 +56,7 @@ impl Default for LbfgsConfig {
             steps: 1000,
             memory: 10,
             tolerance: 1e-5,
+            relative_change: 1e-8,
         }
     }
 }
@@ -59,12 +65,16 @@ impl LbfgsConfig {
     /// Refuses settings outside their range.
     ///
     /// # Errors
-    /// [`ArgumentError`] if `memory` is zero or `tolerance` is negative or not finite.
+    /// [`ArgumentError`] if `memory` is zero, or if `tolerance` or `relative_change` is negative or not finite.
     pub fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("memory", self.memory)?;
-        argument::non_negative("tolerance", self.tolerance)
+        argument::non_negative("tolerance", self.tolerance)?;
+        argument::non_negative("relative_change", self.relative_change)
     }
 }
+
+/// The number of steps over which the value has to stay the same for a search to end.
+const FLAT: usize = 10;
 
 /// The report of [`lbfgs`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,6 +135,7 @@ pub fn lbfgs(
     argument::in_range(value.is_finite(), "the value at the start", value, "finite")?;
     argument::finite("the gradient at the start", &[x.len()], &gradient)?;
     let (mut pairs, mut steps, mut evaluations) = (Pairs::new(), 0, 1);
+    let mut values = VecDeque::from([value]);
     let mut seen = objective.accept(x, value);
     let stop = loop {
         if seen.is_break() {
@@ -132,6 +143,10 @@ pub fn lbfgs(
         }
         if largest_projected(x, &gradient, bounds) <= config.tolerance {
             break Stop::Converged;
+        }
+        let fall = values.get(FLAT).map_or(f64::INFINITY, |past| past - value);
+        if fall <= config.relative_change * value.abs().max(1.0) && config.relative_change > 0.0 {
+            break Stop::Flat;
         }
         if steps == config.steps {
             break Stop::Steps;
@@ -149,7 +164,7 @@ pub fn lbfgs(
             objective.evaluate(x, gradient)
         });
         let Some((next, lower, along)) = found else {
-            if slope.abs() * first <= 1e-10 * value.abs() {
+            if slope.abs() * first <= config.relative_change.max(1e-10) * value.abs() {
                 break Stop::Flat;
             }
             if pairs.is_empty() {
@@ -170,6 +185,8 @@ pub fn lbfgs(
         (value, gradient) = (lower, along);
         steps += 1;
         seen = objective.accept(x, value);
+        values.push_front(value);
+        values.truncate(FLAT + 1);
     };
     Ok(LbfgsReport {
         stop,

@@ -9,8 +9,8 @@ use std::fmt;
 pub enum Stop {
     /// The projected gradient is within the tolerance.
     Converged,
-    /// The step should lower the value by less than $10^{-10}$ of it, and rounding hides that: as close as double
-    /// precision comes.
+    /// The value no longer changes: the last ten steps lowered it by at most the tolerance for that, or the next one
+    /// should lower it by no more (at least $10^{-10}$ of it), and rounding hides that.
     Flat,
     /// No step along the gradient was accepted though the value should fall: the function has no finite values
     /// nearby, or its gradient is wrong.
@@ -32,7 +32,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Converged => "converged: the gradient is within the tolerance",
-            Self::Flat => "converged: no step changes the value by more than its rounding",
+            Self::Flat => "converged: steps no longer change the value",
             Self::NoStep => "not converged: no step along the gradient was accepted",
             Self::Steps => "not converged: the largest number of steps was taken",
             Self::Observer => "not converged: the objective ended the search",

@@ -20,6 +20,7 @@ fn rosenbrock(x: &[f64], gradient: &mut [f64]) -> f64 {
 fn tight() -> LbfgsConfig {
     LbfgsConfig {
         tolerance: 1e-9,
+        relative_change: 0.0,
         ..LbfgsConfig::default()
     }
 }
@@ -136,6 +137,7 @@ fn a_search_reports_why_it_ended() {
     let mut x = [-1.2, 1.0];
     few = LbfgsConfig {
         tolerance: 0.0,
+        relative_change: 0.0,
         ..LbfgsConfig::default()
     };
     let mut raised = |x: &[f64], gradient: &mut [f64]| 1e3 + rosenbrock(x, gradient);
@@ -157,4 +159,30 @@ fn values_that_are_not_finite_shorten_the_step() {
         report.stop.is_converged() && (x[0] - 1.0).abs() < 1e-6,
         "{x:?}"
     );
+}
+
+/// The value tends to its infimum, which lies at infinity, and its gradient to zero.
+#[test]
+fn a_ridge_without_an_end_converges_by_its_value() {
+    let mut ridge = |x: &[f64], gradient: &mut [f64]| {
+        gradient[0] = -0.1 * (-0.1 * x[0]).exp();
+        (-0.1 * x[0]).exp() - 160.0
+    };
+    let config = LbfgsConfig {
+        tolerance: 0.0,
+        ..LbfgsConfig::default()
+    };
+    let mut x = [0.0];
+    let report = lbfgs(&mut x, &[FREE], &config, &mut ridge).unwrap();
+    assert_eq!(report.stop, Stop::Flat);
+    assert!(
+        report.value + 160.0 < 1e-6 && report.steps < 100,
+        "{report:?}"
+    );
+    let refused = LbfgsConfig {
+        relative_change: -1.0,
+        ..config
+    };
+    let error = lbfgs(&mut x, &[FREE], &refused, &mut ridge).unwrap_err();
+    assert_eq!(error.name(), "relative_change");
 }
