@@ -55,6 +55,27 @@ pub enum Error {
         /// The version that is read.
         known: u32,
     },
+    /// A file has a kernel that this version does not know.
+    #[error(
+        "the file has the kernel `{got}`, but this program knows {}: use the version of bochner-gp that wrote it",
+        known.join(", ")
+    )]
+    UnknownKernel {
+        /// The name in the file.
+        got: String,
+        /// The names that are known.
+        known: &'static [&'static str],
+    },
+    /// A file cannot be read: it is no JSON, a field is missing or unknown, or a value is refused.
+    #[error("the file cannot be read: {reason}; compare it with a file that this version writes")]
+    File {
+        /// The line, from 1; 0 for the file as a whole.
+        line: usize,
+        /// The column, from 1; 0 for the file as a whole.
+        column: usize,
+        /// The reason, with the place.
+        reason: String,
+    },
     /// A fixed parameter or a prior names a hyper-parameter that the process does not have.
     #[error("there is no hyper-parameter `{got}`: the process has {}", known.join(", "))]
     UnknownParameter {

@@ -107,6 +107,7 @@
 //! | `fit` | [`FitConfig`], [`Optimiser`], [`Prior`], [`Fit`] |
 //! | `sparse` | [`SparseProcess`], [`SparsePosterior`], [`inducing_points`] |
 //! | `presets` | [`rbf_process`], [`ard_process`], [`seasonal_process`], [`spectral_mixture_process`] |
+//! | `saved` | [`from_json`] |
 //! | `error` | [`Error`] |
 
 mod error;
@@ -134,4 +135,5 @@ pub use posterior::{Posterior, Prediction};
 pub use presets::{ard_process, rbf_process, seasonal_process, spectral_mixture_process};
 pub use process::{GaussianProcess, GaussianProcessConfig};
 pub use rand;
+pub use saved::{FromJson, from_json};
 pub use sparse::{SparseGradient, SparsePosterior, SparseProcess, inducing_points};

@@ -1,6 +1,6 @@
 //! Processes and posteriors that are written and read again are the same, and other files are refused.
 
-use bochner_gp::{FitConfig, GaussianProcess, Posterior, seasonal_process};
+use bochner_gp::{Error, FitConfig, GaussianProcess, Posterior, from_json, seasonal_process};
 use ndarray::{Array1, Array2, array};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn saved_files_are_read_again() {
     };
     process.fit(x.view(), y.view(), &brief).unwrap();
     let text = serde_json::to_string(&process).unwrap();
-    let read: GaussianProcess = serde_json::from_str(&text).unwrap();
+    let read: GaussianProcess = from_json(&text).unwrap();
     assert_eq!(read.parameters(), process.parameters());
     assert_eq!(
         read.evidence(x.view(), y.view()),
@@ -33,7 +33,7 @@ fn saved_files_are_read_again() {
     // It owns its data.
     drop((process, x, y));
     let text = serde_json::to_string(&posterior).unwrap();
-    let read: Posterior = serde_json::from_str(&text).unwrap();
+    let read: Posterior = from_json(&text).unwrap();
     let at = array![[3.3], [50.0]];
     assert_eq!(read.predict(at.view()), posterior.predict(at.view()));
 }
@@ -42,32 +42,49 @@ fn saved_files_are_read_again() {
 fn other_files_are_refused() {
     let (x, y) = seasons();
     let process = seasonal_process(x.view(), y.view(), 12.0).unwrap();
-    let good = serde_json::to_value(&process).unwrap();
-    let refused = |change: &dyn Fn(&mut Value), start: &str| {
-        let mut value = good.clone();
+    let posterior = process.condition(x.view(), y.view()).unwrap();
+    let changed = |good: Value, change: &dyn Fn(&mut Value)| {
+        let mut value = good;
         change(&mut value);
-        let text = serde_json::to_string(&value).unwrap();
-        let error = serde_json::from_str::<GaussianProcess>(&text)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(start), "{error}");
+        serde_json::to_string(&value).unwrap()
     };
-    refused(
-        &|v| v["version"] = 2.into(),
-        "the file has the version 2 of the format, but this program reads version 1",
+    let refused = |change: &dyn Fn(&mut Value)| {
+        let text = changed(serde_json::to_value(&process).unwrap(), change);
+        from_json::<GaussianProcess>(&text).unwrap_err()
+    };
+    let newer = Error::Version { got: 2, known: 1 };
+    // Another version may have other fields, too.
+    let next = |v: &mut Value| *v = json!({"version": 2, "processes": []});
+    assert_eq!(refused(&next), newer);
+    let inner = |v: &mut Value| v["process"]["version"] = 2.into();
+    let text = changed(serde_json::to_value(&posterior).unwrap(), &inner);
+    assert_eq!(from_json::<Posterior>(&text).unwrap_err(), newer);
+    let unread = serde_json::from_str::<Posterior>(&text).unwrap_err();
+    assert!(
+        unread.to_string().starts_with(&newer.to_string()),
+        "{unread}"
     );
-    let kernel = |v: &mut Value, kernel: Value| v["process"]["kernel"] = kernel;
-    refused(
-        &|v| kernel(v, json!({"wavelet": {}})),
-        "unknown variant `wavelet`, expected one of `rbf`, `matern`",
+
+    let wavelet = json!({"scale": {"variance": 1.0, "base": {"sum": [{"wavelet": {}}]}}});
+    let unknown = refused(&|v| v["process"]["kernel"] = wavelet.clone());
+    assert!(
+        matches!(&unknown, Error::UnknownKernel { got, known } if got == "wavelet" && known.contains(&"rbf"))
     );
-    refused(&|v| v["process"]["noise"] = (-1.0).into(), "`noise` is -1");
-    refused(
+    let said = |change: &dyn Fn(&mut Value), start: &str| match refused(change) {
+        Error::File { reason, .. } => assert!(reason.starts_with(start), "{reason}"),
+        other => panic!("{other}"),
+    };
+    said(&|v| v["process"]["noise"] = (-1.0).into(), "`noise` is -1");
+    said(
         &|v| v["process"]["observation-noise"] = json!([-1.0]),
         "`observation_noise` is -1",
     );
-    refused(
+    said(
         &|v| v["process"]["nois"] = 1.0.into(),
         "unknown field `nois`",
     );
+    let missing = |v: &mut Value| drop(v["process"].as_object_mut().unwrap().remove("noise"));
+    said(&missing, "missing field `noise`");
+    let cut = from_json::<GaussianProcess>("{\"version\": 1,\n").unwrap_err();
+    assert!(matches!(cut, Error::File { line: 2, .. }), "{cut}");
 }
