@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn rounding_leaves_no_variance_below_zero() {
-        // The difference of two numbers that are equal but for rounding, which often comes out negative.
+        // The difference of two numbers that only rounding sets apart; it often comes out negative.
         for i in 1..=100 {
             let process = process(scaled_rbf(0.1 * f64::from(i), 1.0), 0.0, 1e-20);
             let x = array![[0.5]];
