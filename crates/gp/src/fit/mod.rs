@@ -298,7 +298,6 @@ impl Climb<'_> {
             memory: 40,
             // The rounding of the likelihood of a covariance matrix of a large condition is not far below.
             relative_change: 1e-7,
-            ..LbfgsConfig::default()
         };
         let bounds = &self.space.bounds;
         let ended = match &settings.optimiser {

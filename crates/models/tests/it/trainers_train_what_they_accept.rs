@@ -29,7 +29,7 @@ fn mechanisms() -> Vec<Variant> {
     usual
         .flat_map(|variant| {
             let forms = [Form::Pairwise, Form::LinearTime].into_iter();
-            let others = forms.filter_map(|form| variant.mechanism::<f32>().with_form(form).ok());
+            let others = forms.filter_map(|form| variant.with_form(form).ok());
             let others: Vec<_> = others.collect();
             others.into_iter().chain([variant])
         })
