@@ -11,7 +11,7 @@
 use bochner_datasets::{PlantedGraph, PlantedPartition};
 use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};
 use bochner_models::node_classifier::{
-    Architecture, NodeClassifierConfig, Sampling, Task, Trainer, TrainingConfig,
+    Architecture, Dropout, NodeClassifierConfig, Sampling, Task, Trainer, TrainingConfig,
 };
 use bochner_numerics::Seed;
 use bochner_spectral::Direct;
@@ -78,7 +78,7 @@ fn learn(name: &str, kind: AttentionKind, task: Task) -> Result<(), Box<dyn Erro
         inputs: GRAPH.features,
         classes: GRAPH.classes,
         architecture: Architecture::attention(kind),
-        dropout: 0.2,
+        dropout: Dropout::everywhere(0.2),
     };
     let training = TrainingConfig {
         learning_rate: 0.01,
@@ -86,7 +86,7 @@ fn learn(name: &str, kind: AttentionKind, task: Task) -> Result<(), Box<dyn Erro
     };
     let sampling = Sampling {
         batch: NonZeroUsize::new(512).expect("not zero"),
-        fan_outs: [FanOut::AtMost(5), FanOut::AtMost(10)],
+        fan_outs: vec![FanOut::AtMost(5), FanOut::AtMost(10)],
     };
     let task = task.sampled(sampling);
     let mut trainer = Trainer::new(&config, &training, task, Seed::new(2))?;

@@ -1,48 +1,88 @@
 //! The settings of a node classifier.
 
 use crate::Error;
-use bochner_graph::AttentionKind;
+use bochner_graph::{AttentionKind, Residual};
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 
-/// The kind and the sizes of the two layers.
+/// The kind, number and sizes of the layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Architecture {
     /// Graph attention, an ELU between the layers.
-    Attention {
-        /// The kind of attention of both layers.
-        kind: AttentionKind,
-        /// Heads of the first layer, side by side.
-        heads: usize,
-        /// Width of each of them.
-        width: usize,
-        /// Heads of the second layer, averaged.
-        output_heads: usize,
-    },
+    Attention(AttentionLayers),
     /// Graph convolution, a rectifier between the layers.
     Convolution {
-        /// Width of the first layer.
+        /// Width of the hidden layers.
         hidden: usize,
+        /// The number of layers. Defaults to 2.
+        #[serde(default = "two", skip_serializing_if = "is_two")]
+        layers: usize,
     },
 }
 
 bochner_numerics::checked_when_read!(Architecture);
 
+/// Layers of graph attention: all but the last have heads side by side, those of the last are averaged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttentionLayers {
+    /// The kind of attention of all layers. Those of the dynamic score are
+    /// [`gatv2`](bochner_graph::GraphAttentionConfig::gatv2) layers.
+    pub kind: AttentionKind,
+    /// Heads of each hidden layer.
+    pub heads: usize,
+    /// Width of each of them.
+    pub width: usize,
+    /// Heads of the last layer.
+    pub output_heads: usize,
+    /// The number of layers, the last one included. Defaults to 2.
+    #[serde(default = "two", skip_serializing_if = "is_two")]
+    pub layers: usize,
+    /// The use of a layer's inputs besides attention, in every layer. Defaults to none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub residual: Residual,
+    /// The number of columns of the edges' attributes, which every layer reads. Defaults to 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub edge_inputs: usize,
+}
+
+impl AttentionLayers {
+    /// The sizes of GAT on Cora and Citeseer: two layers, 8 heads of width 8, and one.
+    pub fn new(kind: AttentionKind) -> Self {
+        Self {
+            kind,
+            heads: 8,
+            width: 8,
+            output_heads: 1,
+            layers: two(),
+            residual: Residual::None,
+            edge_inputs: 0,
+        }
+    }
+}
+
+fn two() -> usize {
+    2
+}
+
+fn is_two(layers: &usize) -> bool {
+    *layers == two()
+}
+
+fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
+    *setting == T::default()
+}
+
 impl Architecture {
     fn validate(&self) -> Result<(), Error> {
-        let sizes = match *self {
-            Self::Attention {
-                heads,
-                width,
-                output_heads,
-                ..
-            } => vec![
-                ("heads", heads),
-                ("width", width),
-                ("output_heads", output_heads),
+        let sizes = match self {
+            Self::Attention(own) => vec![
+                ("heads", own.heads),
+                ("width", own.width),
+                ("output_heads", own.output_heads),
+                ("layers", own.layers),
             ],
-            Self::Convolution { hidden } => vec![("hidden", hidden)],
+            &Self::Convolution { hidden, layers } => vec![("hidden", hidden), ("layers", layers)],
         };
         for (name, size) in sizes {
             argument::at_least_one(name, size)?;
@@ -50,13 +90,71 @@ impl Architecture {
         Ok(())
     }
 
-    /// Graph attention in the sizes of GAT on Cora and Citeseer: 8 heads of width 8, and one.
+    /// Graph attention in the sizes of GAT on Cora and Citeseer.
     pub fn attention(kind: AttentionKind) -> Self {
-        Self::Attention {
-            kind,
-            heads: 8,
-            width: 8,
-            output_heads: 1,
+        Self::Attention(AttentionLayers::new(kind))
+    }
+
+    /// Two layers of graph convolution.
+    pub fn convolution(hidden: usize) -> Self {
+        let layers = two();
+        Self::Convolution { hidden, layers }
+    }
+
+    /// The number of layers.
+    pub fn layers(&self) -> usize {
+        match *self {
+            Self::Attention(AttentionLayers { layers, .. }) | Self::Convolution { layers, .. } => {
+                layers
+            }
+        }
+    }
+
+    /// The number of columns of the edges' attributes.
+    pub(super) fn edge_inputs(&self) -> usize {
+        match self {
+            Self::Attention(own) => own.edge_inputs,
+            Self::Convolution { .. } => 0,
+        }
+    }
+}
+
+/// The rates of dropout of all layers, each at least 0 and below 1.
+///
+/// ```
+/// use bochner_models::node_classifier::Dropout;
+///
+/// // PyTorch Geometric's layers drop no values; the code that was published with GAT does.
+/// let geometric = Dropout { inputs: 0.6, coefficients: 0.6, values: 0.0 };
+/// assert_eq!(Dropout::everywhere(0.6), Dropout { values: 0.6, ..geometric });
+/// assert_eq!(Dropout::of_inputs(0.6), Dropout { coefficients: 0.0, ..geometric });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dropout {
+    /// On the inputs of each layer.
+    pub inputs: f64,
+    /// On the transformed features that nodes receive, which attention alone has.
+    pub values: f64,
+    /// On the normalised weights of the edges, the attention coefficients.
+    pub coefficients: f64,
+}
+
+impl Dropout {
+    /// One rate of everything that attention can drop, as in the code that was published with GAT.
+    pub fn everywhere(rate: f64) -> Self {
+        Self {
+            inputs: rate,
+            values: rate,
+            coefficients: rate,
+        }
+    }
+
+    /// Dropout on the inputs of each layer alone.
+    pub fn of_inputs(rate: f64) -> Self {
+        Self {
+            inputs: rate,
+            ..Self::default()
         }
     }
 }
@@ -69,11 +167,10 @@ pub struct NodeClassifierConfig {
     pub inputs: usize,
     /// Classes.
     pub classes: usize,
-    /// The kind and the sizes of the two layers.
+    /// The kind, number and sizes of the layers.
     pub architecture: Architecture,
-    /// Rate of dropout on the inputs of both layers; of attention also on the transformed features
-    /// that nodes receive, and on the weights.
-    pub dropout: f64,
+    /// The rates of dropout. Convolution has dropout on its inputs alone.
+    pub dropout: Dropout,
 }
 
 bochner_numerics::checked_when_read!(NodeClassifierConfig);
@@ -83,6 +180,21 @@ impl NodeClassifierConfig {
         self.architecture.validate()?;
         argument::at_least_one("inputs", self.inputs)?;
         argument::at_least_one("classes", self.classes)?;
-        Ok(argument::rate("dropout", self.dropout)?)
+        let Dropout {
+            inputs,
+            values,
+            coefficients,
+        } = self.dropout;
+        let attends = matches!(self.architecture, Architecture::Attention(_));
+        argument::rate("dropout.inputs", inputs)?;
+        for (name, rate) in [
+            ("dropout.values", values),
+            ("dropout.coefficients", coefficients),
+        ] {
+            argument::rate(name, rate)?;
+            let allowed = "0 with convolution, which has none";
+            argument::in_range(attends || rate == 0.0, name, rate, allowed)?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,8 @@ use crate::fingerprint::fingerprint;
 use bochner_graph::FanOut;
 
 impl Task {
-    /// A hash of the edges, features, classes, training nodes and sampling, in the order that they are given in.
+    /// A hash of the edges, features, classes, training nodes, sampling and attributes, in the order that they are
+    /// given in.
     pub(super) fn hash(&self) -> String {
         let (graph, features) = (self.graph(), self.features());
         let sizes = [
@@ -20,16 +21,23 @@ impl Task {
         let numbers = sizes.into_iter().chain(edges).chain(labels);
         let numbers = numbers.chain(self.train().iter().copied());
         let sampling = self.sampling().into_iter().flat_map(|sampling| {
-            let each = sampling.fan_outs.map(|fan_out| match fan_out {
+            let fan_outs = sampling.fan_outs.iter().map(|fan_out| match fan_out {
                 FanOut::All => 0,
                 FanOut::AtMost(edges) => edges.saturating_add(1),
             });
-            [sampling.batch.get(), each[0], each[1]]
+            std::iter::once(sampling.batch.get()).chain(fan_outs)
         });
         let numbers = numbers.chain(sampling);
         let entries = features.entries();
         let entries = entries.flat_map(|(row, column, x)| [row as u32, column as u32, x.to_bits()]);
-        fingerprint(numbers.map(|number| number as u32).chain(entries))
+        let attributes = self.attributed().attributes;
+        let attributes = attributes.iter().flatten().map(|x| x.to_bits());
+        fingerprint(
+            numbers
+                .map(|number| number as u32)
+                .chain(entries)
+                .chain(attributes),
+        )
     }
 }
 
@@ -69,7 +77,15 @@ mod tests {
         let mut swapped = graph.edges();
         swapped.swap(0, 1);
         let swapped = Graph::from_edges(24, swapped).unwrap();
+        let attributes = |x| {
+            let task = task
+                .clone()
+                .with_attributes(Array2::from_elem((graph.edge_count(), 1), x));
+            task.unwrap().hash()
+        };
+        assert_ne!(attributes(1.0), attributes(2.0));
         for other in [
+            attributes(1.0),
             more_classes.unwrap().hash(),
             made(&swapped, x(), labels, train()),
             made(&other_edges, x(), labels, train()),

@@ -1,4 +1,4 @@
-//! Classification of the nodes of a graph: two layers of graph attention, or of graph convolution.
+//! Classification of the nodes of a graph: layers of graph attention, or of graph convolution.
 
 mod config;
 mod fingerprint;
@@ -8,7 +8,7 @@ mod trainer;
 
 pub use crate::assessment::Assessment;
 pub use crate::training::{EpochReport, TrainingConfig};
-pub use config::{Architecture, NodeClassifierConfig};
+pub use config::{Architecture, AttentionLayers, Dropout, NodeClassifierConfig};
 pub use sampled::Sampling;
 pub use task::Task;
 pub use trainer::{Batch, Trainer};
@@ -16,8 +16,9 @@ pub use trainer::{Batch, Trainer};
 use crate::Error;
 use crate::assessment::array;
 use bochner_graph::{
-    Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphConvolution,
-    GraphConvolutionConfig, GraphInspection, Merge, SparseFeatures,
+    AttentionKind, AttributedGraph, Bias, Features, Graph, GraphAttended, GraphAttention,
+    GraphAttentionConfig, GraphConvolution, GraphConvolutionConfig, GraphInspection, Merge,
+    SparseFeatures,
 };
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
@@ -25,17 +26,19 @@ use bochner_ops::{Activation, Mode};
 use dfdx::tensor::{Cpu, Merge as MergeTapes, NoneTape, PutTape, Tape, Tensor, ZerosTensor};
 use dfdx::tensor_ops::TryAdd;
 use ndarray::Array2;
+use std::borrow::Cow;
 
-/// Logits of the classes of a graph's nodes, from two layers.
+/// Logits of the classes of a graph's nodes, from L layers.
 ///
 /// With attention ([`Architecture::Attention`]) as GAT has it:
 ///
-/// $$h = \mathrm{ELU}\bigl(\mathrm{GraphAttention}_1(x)\bigr), \qquad
-/// y = \mathrm{GraphAttention}_2(h)$$
+/// $$h_0 = x, \qquad h_l = \mathrm{ELU}\bigl(\mathrm{GraphAttention}_l(h_{l-1})\bigr), \qquad
+/// y = \mathrm{GraphAttention}_L(h_{L-1})$$
 ///
-/// *where* the heads of the first layer stand side by side and those of the second, each as wide as
-/// there are classes, are averaged. With convolution ([`Architecture::Convolution`]) as GCN has it: two
-/// layers of it without bias, a rectifier between them. No layer adds self loops to the graph it is given.
+/// *where* the heads of the hidden layers stand side by side and those of the last, each as wide as
+/// there are classes, are averaged. All layers may have residuals and read attributes of the edges. With convolution
+/// ([`Architecture::Convolution`]) as GCN has it: layers of it without bias, a rectifier between them. No layer adds
+/// self loops to the graph it is given.
 ///
 /// # Reference
 /// Veličković et al., *Graph attention networks*, 2018; Kipf, Welling, *Semi-supervised classification
@@ -47,8 +50,8 @@ pub struct NodeClassifier<E: Element> {
 
 #[derive(Clone, Debug)]
 enum Layers<E: Element> {
-    Attention(Box<[GraphAttention<E>; 2]>),
-    Convolution(Box<[GraphConvolution<E>; 2]>),
+    Attention(Vec<GraphAttention<E>>),
+    Convolution(Vec<GraphConvolution<E>>),
 }
 
 /// A number for each node and class, `[N, classes]`.
@@ -67,28 +70,28 @@ impl<E: Element> NodeClassifier<E> {
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &NodeClassifierConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
-        let [first, second] = NAMES.map(|layer| seed.child(layer));
+        let seeds = (0..config.architecture.layers()).map(|layer| seed.child(&name(layer)));
         let layers = match &config.architecture {
-            Architecture::Attention { .. } => {
-                let [of_first, of_second] = attention(config, seed);
-                Layers::Attention(Box::new([
-                    GraphAttention::try_new(device, &of_first, first)?,
-                    GraphAttention::try_new(device, &of_second, second)?,
-                ]))
+            Architecture::Attention(own) => {
+                let layers = attention(config, own, seed).into_iter().zip(seeds);
+                let layers = layers.map(|(own, seed)| GraphAttention::try_new(device, &own, seed));
+                Layers::Attention(layers.collect::<Result<_, _>>()?)
             }
-            &Architecture::Convolution { hidden } => {
-                let layer = |inputs, outputs| GraphConvolutionConfig {
-                    inputs,
-                    outputs,
-                    input_dropout: config.dropout,
-                    bias: Bias::None,
+            &Architecture::Convolution { hidden, layers } => {
+                let layer = |(layer, seed)| {
+                    let own = GraphConvolutionConfig {
+                        inputs: if layer == 0 { config.inputs } else { hidden },
+                        outputs: if layer + 1 == layers {
+                            config.classes
+                        } else {
+                            hidden
+                        },
+                        input_dropout: config.dropout.inputs,
+                        bias: Bias::None,
+                    };
+                    GraphConvolution::try_new(device, &own, seed)
                 };
-                let (of_first, of_second) =
-                    (layer(config.inputs, hidden), layer(hidden, config.classes));
-                Layers::Convolution(Box::new([
-                    GraphConvolution::try_new(device, &of_first, first)?,
-                    GraphConvolution::try_new(device, &of_second, second)?,
-                ]))
+                Layers::Convolution(seeds.enumerate().map(layer).collect::<Result<_, _>>()?)
             }
         };
         Ok(Self { layers })
@@ -99,33 +102,37 @@ impl<E: Element> NodeClassifier<E> {
     /// gradients](bochner_nn::tape_adding_to).
     ///
     /// # Errors
-    /// [`Error::GraphLayer`] if there is not one row of features a node, or a row has another length than
-    /// the classifier takes.
-    pub fn apply<T: Tape<E, Cpu> + MergeTapes<T>>(
+    /// [`Error::GraphLayer`] if there is not one row of features a node, a row has another length than the classifier
+    /// takes, or the edges' attributes are not those that it reads.
+    pub fn apply<'g, T: Tape<E, Cpu> + MergeTapes<T>>(
         &self,
-        graph: &Graph,
+        graph: impl Into<AttributedGraph<'g, E>>,
         features: &SparseFeatures<E>,
         tape: T,
         mode: Mode,
     ) -> Result<Classified<E, T>, Error> {
-        let modes = NAMES.map(|layer| mode.child(layer));
+        let graph = graph.into();
         match &self.layers {
             Layers::Attention(layers) => {
-                let [first, second] = &**layers;
-                let hidden = first.apply_features(graph, features, tape, modes[0])?;
-                let classified = second.apply(graph, hidden.output, modes[1])?;
-                let penalty = classified.penalty.try_add(hidden.penalty);
-                Ok(GraphAttended {
-                    output: classified.output,
-                    penalty: penalty.map_err(bochner_nn::Error::from)?,
-                })
+                let (first, others) = layers.split_first().expect("at least one layer");
+                let mode_of = |layer| mode.child(&name(layer));
+                let mut last = first.apply_features(graph, features, tape, mode_of(0))?;
+                for (layer, attention) in (1..).zip(others) {
+                    let next = attention.apply(graph, last.output, mode_of(layer))?;
+                    last = with_penalty(next, last.penalty)?;
+                }
+                Ok(last)
             }
             Layers::Convolution(layers) => {
-                let [first, second] = &**layers;
+                let graph = without_attributes(graph)?;
+                let (first, others) = layers.split_first().expect("at least one layer");
+                let mode_of = |layer| mode.child(&name(layer));
                 let features = Features::Sparse(features);
-                let hidden = first.apply_features(graph, features, tape, modes[0])?;
-                let hidden = hidden.try_relu().map_err(bochner_nn::Error::from)?;
-                let output = second.apply(graph, hidden, modes[1])?;
+                let mut output = first.apply_features(graph, features, tape, mode_of(0))?;
+                for (layer, convolution) in (1..).zip(others) {
+                    let hidden = output.try_relu().map_err(bochner_nn::Error::from)?;
+                    output = convolution.apply(graph, hidden, mode_of(layer))?;
+                }
                 let penalty = Cpu::default()
                     .try_zeros()
                     .map_err(bochner_nn::Error::from)?;
@@ -141,54 +148,62 @@ impl<E: Element> NodeClassifier<E> {
     ///
     /// # Errors
     /// The errors of [`apply`](Self::apply).
-    pub fn infer(&self, graph: &Graph, features: &SparseFeatures<E>) -> Result<Array2<E>, Error> {
+    pub fn infer<'g>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        features: &SparseFeatures<E>,
+    ) -> Result<Array2<E>, Error> {
         let classified = self.apply(graph, features, NoneTape, Mode::Evaluation)?;
         Ok(array(&classified.output))
     }
 
-    /// The two layers, if they are of attention.
-    pub fn attention(&self) -> Option<&[GraphAttention<E>; 2]> {
+    /// The layers, if they are of attention.
+    pub fn attention(&self) -> Option<&[GraphAttention<E>]> {
         match &self.layers {
             Layers::Attention(layers) => Some(layers),
             Layers::Convolution(_) => None,
         }
     }
 
-    /// Weights of every edge and head, spectral points and the correlation of the heads of both layers.
+    /// Weights of every edge and head, spectral points and the correlation of the heads of all layers.
     ///
     /// ```
     /// # use bochner_graph::{AttentionKind, Graph, SparseFeatures};
-    /// # use bochner_models::node_classifier::{Architecture, NodeClassifier, NodeClassifierConfig};
+    /// # use bochner_models::node_classifier::{Architecture, Dropout, NodeClassifier, NodeClassifierConfig};
     /// # let graph = Graph::from_edges(3, [(0, 1), (1, 2), (2, 2)])?;
     /// # let features = SparseFeatures::from_dense(ndarray::array![[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].view())?;
     /// # let architecture = Architecture::attention(AttentionKind::Classic);
-    /// # let config = NodeClassifierConfig { inputs: 2, classes: 2, architecture, dropout: 0.0 };
+    /// # let dropout = Dropout::default();
+    /// # let config = NodeClassifierConfig { inputs: 2, classes: 2, architecture, dropout };
     /// # let seed = bochner_numerics::Seed::new(1);
     /// # let model = NodeClassifier::<f32>::try_new(&dfdx::tensor::Cpu::default(), &config, seed)?;
-    /// let [first, second] = model.inspect(&graph, &features)?;
-    /// assert_eq!(first.weights.weights.dim(), (3, 8));
-    /// assert_eq!(second.weights.weights.dim(), (3, 1));
+    /// let layers = model.inspect(&graph, &features)?;
+    /// assert_eq!(layers[0].weights.weights.dim(), (3, 8));
+    /// assert_eq!(layers[1].weights.weights.dim(), (3, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::Unsupported`] for convolution, whose weights are those of the graph alone; the errors of
     /// [`apply`](Self::apply).
-    pub fn inspect(
+    pub fn inspect<'g>(
         &self,
-        graph: &Graph,
+        graph: impl Into<AttributedGraph<'g, E>>,
         features: &SparseFeatures<E>,
-    ) -> Result<[GraphInspection<E>; 2], Error> {
-        let [first, second] = self.attention().ok_or(Error::Unsupported {
+    ) -> Result<Vec<GraphInspection<E>>, Error> {
+        let layers = self.attention().ok_or(Error::Unsupported {
             what: "inspection of graph convolution",
             instead: "attention, or the graph, whose degrees are all the weights",
         })?;
-        let hidden = first.infer(graph, features)?;
-        let hidden = Features::Dense(hidden.view());
-        Ok([
-            first.inspect(graph, features)?,
-            second.inspect(graph, hidden)?,
-        ])
+        let (graph, mut inspected) = (graph.into(), Vec::new());
+        let mut hidden: Option<Array2<E>> = None;
+        for layer in layers {
+            let of_hidden = hidden.as_ref().map(|x| Features::Dense(x.view()));
+            let features = of_hidden.unwrap_or(Features::Sparse(features));
+            inspected.push(layer.inspect(graph, features)?);
+            hidden = Some(layer.infer(graph, features)?);
+        }
+        Ok(inspected)
     }
 
     /// The parameters under the L2 penalty: all of an attention network, as GAT's code has it, and the first
@@ -200,66 +215,115 @@ impl<E: Element> NodeClassifier<E> {
         }
     }
 
-    fn parts(&self) -> [&dyn Parameters<E>; 2] {
+    fn parts(&self) -> Vec<&dyn Parameters<E>> {
         match &self.layers {
-            Layers::Attention(layers) => layers.each_ref().map(|layer| layer as _),
-            Layers::Convolution(layers) => layers.each_ref().map(|layer| layer as _),
+            Layers::Attention(layers) => layers.iter().map(|layer| layer as _).collect(),
+            Layers::Convolution(layers) => layers.iter().map(|layer| layer as _).collect(),
         }
     }
 
-    fn parts_mut(&mut self) -> [&mut dyn Parameters<E>; 2] {
+    fn parts_mut(&mut self) -> Vec<&mut dyn Parameters<E>> {
         match &mut self.layers {
-            Layers::Attention(layers) => layers.each_mut().map(|layer| layer as _),
-            Layers::Convolution(layers) => layers.each_mut().map(|layer| layer as _),
+            Layers::Attention(layers) => layers.iter_mut().map(|layer| layer as _).collect(),
+            Layers::Convolution(layers) => layers.iter_mut().map(|layer| layer as _).collect(),
         }
     }
 }
 
-/// The names of the layers.
-const NAMES: [&str; 2] = ["first", "second"];
+/// The name of a layer, by which its parameters, seeds and dropout are told apart.
+fn name(layer: usize) -> Cow<'static, str> {
+    // Networks of two layers keep the initial values that they had when there were no others.
+    match layer {
+        0 => "first".into(),
+        1 => "second".into(),
+        _ => format!("layer {}", layer + 1).into(),
+    }
+}
 
-/// The settings of two layers of attention.
-fn attention(config: &NodeClassifierConfig, seed: Seed) -> [GraphAttentionConfig; 2] {
-    let Architecture::Attention {
-        kind,
-        heads,
-        width,
-        output_heads,
-    } = &config.architecture
-    else {
-        unreachable!("asked of attention only")
+/// The sum of the penalties of a layer and of those before.
+fn with_penalty<E: Element, T: Tape<E, Cpu> + MergeTapes<T>>(
+    attended: Classified<E, T>,
+    before: Tensor<(), E, Cpu, T>,
+) -> Result<Classified<E, T>, Error> {
+    let penalty = attended.penalty.try_add(before);
+    Ok(GraphAttended {
+        output: attended.output,
+        penalty: penalty.map_err(bochner_nn::Error::from)?,
+    })
+}
+
+/// The graph of a convolution, which reads no attributes.
+fn without_attributes<E>(graph: AttributedGraph<'_, E>) -> Result<&Graph, Error> {
+    match graph.attributes {
+        None => Ok(graph.graph),
+        Some(_) => Err(Error::Unsupported {
+            what: "attributes of the edges in graph convolution",
+            instead: "attention, or the graph alone",
+        }),
+    }
+}
+
+/// The settings of the layers of attention.
+fn attention(
+    config: &NodeClassifierConfig,
+    own: &AttentionLayers,
+    seed: Seed,
+) -> Vec<GraphAttentionConfig> {
+    let Dropout {
+        inputs,
+        values,
+        coefficients,
+    } = config.dropout;
+    let layer = |layer: usize| {
+        let inputs_of = if layer == 0 {
+            config.inputs
+        } else {
+            own.heads * own.width
+        };
+        let is_last = layer + 1 == own.layers;
+        let (heads, width) = if is_last {
+            (own.output_heads, config.classes)
+        } else {
+            (own.heads, own.width)
+        };
+        let plain = match own.kind {
+            AttentionKind::Dynamic => GraphAttentionConfig::gatv2(inputs_of, heads, width),
+            _ => GraphAttentionConfig::gat(inputs_of, heads, width),
+        };
+        GraphAttentionConfig {
+            kind: own.kind.clone(),
+            edge_inputs: own.edge_inputs,
+            merge: if is_last {
+                Merge::Average
+            } else {
+                Merge::Concatenate
+            },
+            activation: if is_last {
+                Activation::Identity
+            } else {
+                Activation::Elu
+            },
+            residual: own.residual,
+            input_dropout: inputs,
+            value_dropout: values,
+            coefficient_dropout: coefficients,
+            seed: seed.child(&format!("evaluation of the {} layer", name(layer))),
+            ..plain
+        }
     };
-    let first = GraphAttentionConfig {
-        activation: Activation::Elu,
-        kind: kind.clone(),
-        input_dropout: config.dropout,
-        value_dropout: config.dropout,
-        coefficient_dropout: config.dropout,
-        seed: seed.child("evaluation of the first layer"),
-        ..GraphAttentionConfig::gat(config.inputs, *heads, *width)
-    };
-    let second = GraphAttentionConfig {
-        inputs: first.outputs(),
-        heads: *output_heads,
-        width: config.classes,
-        merge: Merge::Average,
-        activation: Activation::Identity,
-        seed: seed.child("evaluation of the second layer"),
-        ..first.clone()
-    };
-    [first, second]
+    (0..own.layers).map(layer).collect()
 }
 
 impl<E: Element> Parameters<E> for NodeClassifier<E> {
     fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        for (part, name) in self.parts().into_iter().zip(NAMES) {
-            part.for_each(&join(prefix, name), f);
+        for (layer, part) in self.parts().into_iter().enumerate() {
+            part.for_each(&join(prefix, &name(layer)), f);
         }
     }
 
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        for (part, name) in self.parts_mut().into_iter().zip(NAMES) {
-            part.for_each_mut(&join(prefix, name), f);
+        for (layer, part) in self.parts_mut().into_iter().enumerate() {
+            part.for_each_mut(&join(prefix, &name(layer)), f);
         }
     }
 }

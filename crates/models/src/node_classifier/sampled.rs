@@ -4,68 +4,72 @@ use super::{Classified, NodeClassifier, Task};
 use crate::Error;
 use crate::training::device_error;
 use bochner_graph::{
-    FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler, Neighbourhood, Nodes,
-    SparseFeatures,
+    AttributedGraph, FanOut, Features, GraphAttention, LayerError, NeighbourSampler, Neighbourhood,
+    Nodes, SparseFeatures,
 };
 use bochner_nn::Element;
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, argument};
 use bochner_ops::Mode;
 use dfdx::tensor::{Cpu, Merge, PutTape, SplitTape, Tape};
-use dfdx::tensor_ops::TryAdd;
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
 /// Neighbourhood sampling for large graphs. A step reads some training nodes, some of the nodes that they attend to,
-/// and some of the nodes that these attend to.
+/// some of the nodes that these attend to, and so on, a layer at a time.
 ///
 /// # Reference
 /// Hamilton, Ying and Leskovec 2017, *Inductive representation learning on large graphs*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sampling {
     /// Training nodes of a step.
     pub batch: NonZeroUsize,
-    /// The edges that are kept into a node, in the first layer and in the second.
+    /// The edges that are kept into a node, in each layer from the first on.
     #[serde(alias = "fan_outs")]
-    pub fan_outs: [FanOut; 2],
+    pub fan_outs: Vec<FanOut>,
 }
 
 impl<E: Element> NodeClassifier<E> {
-    /// Returns the logits of the targets of the second of two neighbourhoods, `[n, classes]`, and the layers'
-    /// penalties, given the features of the whole graph. Requires attention.
+    /// Returns the logits of the targets of the last neighbourhood, `[n, classes]`, and the layers' penalties, given
+    /// a neighbourhood for each layer, and the attributes of the edges and the features of the whole graph. Requires
+    /// attention.
     ///
     /// With [`FanOut::All`] and without dropout, the logits equal those of [`apply`](Self::apply), except with
     /// mechanisms that infer their spectral points from the nodes: those see the nodes of the sample.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for convolution, whose weights are those of the whole graph; the errors of
-    /// [`apply`](Self::apply).
+    /// [`Error::Unsupported`] for convolution, whose weights are those of the whole graph; [`Error::Argument`] unless
+    /// there is a neighbourhood for each layer; the errors of [`apply`](Self::apply).
     pub fn apply_sampled<T: Tape<E, Cpu> + Merge<T>>(
         &self,
-        neighbourhoods: &[Neighbourhood; 2],
+        neighbourhoods: &[Neighbourhood],
+        attributes: Option<ArrayView2<E>>,
         features: &SparseFeatures<E>,
         tape: T,
         mode: Mode,
     ) -> Result<Classified<E, T>, Error> {
-        let [first, second] = self.attention_layers()?;
-        let [near, last] = neighbourhoods;
-        let modes = super::NAMES.map(|layer| mode.child(layer));
+        let layers = self.attention_layers()?;
+        argument::shape("neighbourhoods", &[layers.len()], &[neighbourhoods.len()])?;
+        let mode_of = |layer| mode.child(&super::name(layer));
+        let mut pairs = layers.iter().zip(neighbourhoods);
+        let (first, near) = pairs.next().expect("at least one layer");
         let [targets, sources] = ends(near, features)?;
-        let nodes = apart(&targets, &sources);
-        let hidden = first.apply_features(&near.graph, nodes, tape, modes[0])?;
-        let (sources, tape) = hidden.output.split_tape();
-        let targets = sources.clone().put_tape(T::default());
-        let targets = targets
-            .try_slice((..last.targets().len(), ..))
-            .map_err(device_error)?;
-        let sources = sources.put_tape(tape);
-        let classified = second.apply_bipartite(&last.graph, targets, sources, modes[1])?;
-        let penalty = classified.penalty.try_add(hidden.penalty);
-        Ok(Classified {
-            output: classified.output,
-            penalty: penalty.map_err(device_error)?,
-        })
+        let (nodes, own) = (apart(&targets, &sources), attributes_of(near, attributes));
+        let mut last = first.apply_features(attributed(near, &own), nodes, tape, mode_of(0))?;
+        for (layer, (attention, near)) in (1..).zip(pairs) {
+            let (sources, tape) = last.output.split_tape();
+            let targets = sources.clone().put_tape(T::default());
+            let targets = targets
+                .try_slice((..near.targets().len(), ..))
+                .map_err(device_error)?;
+            let sources = sources.put_tape(tape);
+            let own = attributes_of(near, attributes);
+            let graph = attributed(near, &own);
+            let next = attention.apply_bipartite(graph, targets, sources, mode_of(layer))?;
+            last = super::with_penalty(next, last.penalty)?;
+        }
+        Ok(last)
     }
 
     /// The logits of all nodes in evaluation, `[N, classes]`: those of [`infer`](Self::infer), a layer
@@ -75,29 +79,33 @@ impl<E: Element> NodeClassifier<E> {
     /// # Errors
     /// [`Error::Unsupported`] for convolution, and for mechanisms that draw spectral points given all
     /// nodes; the errors of [`apply`](Self::apply).
-    pub fn infer_in_blocks(
+    pub fn infer_in_blocks<'g>(
         &self,
-        graph: &Graph,
+        graph: impl Into<AttributedGraph<'g, E>>,
         features: &SparseFeatures<E>,
         block: NonZeroUsize,
     ) -> Result<Array2<E>, Error> {
-        let [first, second] = self.attention_layers()?;
-        let hidden = in_blocks(first, graph, block, |near| {
+        let (layers, graph) = (self.attention_layers()?, graph.into());
+        let (first, others) = layers.split_first().expect("at least one layer");
+        let mut hidden = in_blocks(first, graph, block, |near, graph| {
             let [targets, sources] = ends(near, features)?;
-            first.infer(&near.graph, apart(&targets, &sources))
+            first.infer(graph, apart(&targets, &sources))
         })?;
-        in_blocks(second, graph, block, |near| {
-            let sources = hidden.select(Axis(0), &near.nodes);
-            let targets = sources.slice(s![..near.targets().len(), ..]);
-            let nodes = Nodes::Apart {
-                targets: Features::Dense(targets),
-                sources: Features::Dense(sources.view()),
-            };
-            second.infer(&near.graph, nodes)
-        })
+        for layer in others {
+            hidden = in_blocks(layer, graph, block, |near, graph| {
+                let sources = hidden.select(Axis(0), &near.nodes);
+                let targets = sources.slice(s![..near.targets().len(), ..]);
+                let nodes = Nodes::Apart {
+                    targets: Features::Dense(targets),
+                    sources: Features::Dense(sources.view()),
+                };
+                layer.infer(graph, nodes)
+            })?;
+        }
+        Ok(hidden)
     }
 
-    fn attention_layers(&self) -> Result<&[GraphAttention<E>; 2], Error> {
+    fn attention_layers(&self) -> Result<&[GraphAttention<E>], Error> {
         self.attention().ok_or(Error::Unsupported {
             what: "graph convolution on parts of a graph",
             instead: "attention, or the whole graph",
@@ -105,12 +113,30 @@ impl<E: Element> NodeClassifier<E> {
     }
 }
 
+/// The attributes of the edges of a neighbourhood, from those of the whole graph.
+fn attributes_of<E: Element>(
+    near: &Neighbourhood,
+    attributes: Option<ArrayView2<E>>,
+) -> Option<Array2<E>> {
+    attributes.map(|attributes| attributes.select(Axis(0), &near.edges))
+}
+
+fn attributed<'a, E>(
+    near: &'a Neighbourhood,
+    attributes: &'a Option<Array2<E>>,
+) -> AttributedGraph<'a, E> {
+    AttributedGraph {
+        graph: &near.graph,
+        attributes: attributes.as_ref().map(|attributes| attributes.view()),
+    }
+}
+
 /// The output of a layer for all nodes, computed for a block of targets at a time.
 fn in_blocks<E: Element>(
     layer: &GraphAttention<E>,
-    graph: &Graph,
+    AttributedGraph { graph, attributes }: AttributedGraph<E>,
     block: NonZeroUsize,
-    f: impl Fn(&Neighbourhood) -> Result<Array2<E>, LayerError>,
+    f: impl Fn(&Neighbourhood, AttributedGraph<E>) -> Result<Array2<E>, LayerError>,
 ) -> Result<Array2<E>, Error> {
     if layer.config().infers_points() {
         return Err(Error::Unsupported {
@@ -125,7 +151,9 @@ fn in_blocks<E: Element>(
     for (targets, mut rows) in nodes.chunks(block.get()).zip(rows) {
         // Nothing is drawn.
         let layers = sampler.sample(targets, &[FanOut::All], Seed::new(0));
-        rows.assign(&f(&layers.map_err(LayerError::from)?[0])?);
+        let near = &layers.map_err(LayerError::from)?[0];
+        let own = attributes_of(near, attributes);
+        rows.assign(&f(near, attributed(near, &own))?);
     }
     Ok(all)
 }
@@ -150,18 +178,16 @@ fn apart<'a, E: Element>(
 }
 
 impl Task {
-    /// A sample of the graph around some training nodes, in which they are the first.
+    /// A sample of the graph around some nodes, in which they are the first.
     pub(super) fn neighbourhoods(
         &self,
-        nodes: &[(usize, usize)],
+        targets: &[usize],
         seed: Seed,
-    ) -> Result<[Neighbourhood; 2], Error> {
+    ) -> Result<Vec<Neighbourhood>, Error> {
         let sampling = self.sampling().expect("a task that is sampled");
-        let targets: Vec<usize> = nodes.iter().map(|&(node, _)| node).collect();
         let mut sampler = NeighbourSampler::new(self.graph()).map_err(LayerError::from)?;
-        let drawn = sampler.sample(&targets, &sampling.fan_outs, seed);
-        let drawn = drawn.map_err(LayerError::from)?;
-        Ok(drawn.try_into().expect("one a fan-out"))
+        let drawn = sampler.sample(targets, &sampling.fan_outs, seed);
+        Ok(drawn.map_err(LayerError::from)?)
     }
 }
 
@@ -203,11 +229,8 @@ mod tests {
             let mut sampler = NeighbourSampler::new(graph).unwrap();
             let sample = |fan_outs: [FanOut; 2], sampler: &mut NeighbourSampler| {
                 let drawn = sampler.sample(&targets, &fan_outs, Seed::new(1)).unwrap();
-                let drawn = drawn.try_into().unwrap();
-                let mode = Mode::Evaluation;
-                let seen = trainer
-                    .model()
-                    .apply_sampled(&drawn, features, NoneTape, mode);
+                let (model, mode) = (trainer.model(), Mode::Evaluation);
+                let seen = model.apply_sampled(&drawn, None, features, NoneTape, mode);
                 array(&seen.unwrap().output)
             };
             let all = sample([FanOut::All; 2], &mut sampler);
@@ -250,7 +273,7 @@ mod tests {
     fn sampling(batch: usize) -> Sampling {
         Sampling {
             batch: number(batch),
-            fan_outs: [FanOut::AtMost(2); 2],
+            fan_outs: vec![FanOut::AtMost(2); 2],
         }
     }
 
@@ -298,7 +321,7 @@ mod tests {
     fn the_means_are_over_nodes_and_all_of_them_are_seen() {
         let full = Sampling {
             batch: number(3),
-            fan_outs: [FanOut::All; 2],
+            fan_outs: vec![FanOut::All; 2],
         };
         // No step is so large that the second batch would tell from the logits before the first.
         let seen = |task| learning("classic", [0.0, 0.0, f64::MIN_POSITIVE], task).epoch();
@@ -313,7 +336,7 @@ mod tests {
         let after = |seed| {
             let one_by_one = Sampling {
                 batch: number(1),
-                fan_outs: [FanOut::All; 2],
+                fan_outs: vec![FanOut::All; 2],
             };
             let task = rings(24).sampled(one_by_one);
             let mut trainer = learning("classic", [0.0, 0.0, 0.02], task);

@@ -3,9 +3,9 @@
 use super::Sampling;
 use crate::Error;
 use crate::assessment::Assessment;
-use bochner_graph::{Graph, SparseFeatures};
+use bochner_graph::{AttributedGraph, Graph, SparseFeatures};
 use bochner_numerics::argument;
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 /// A graph with features, whose nodes have classes, and the nodes whose classes may be learned from.
 ///
@@ -21,6 +21,7 @@ pub struct Task {
     train: Vec<usize>,
     /// The training nodes with their classes.
     labelled: Vec<(usize, usize)>,
+    attributes: Option<Array2<f32>>,
     sampling: Option<Sampling>,
 }
 
@@ -65,10 +66,27 @@ impl Task {
             classes,
             labelled: Vec::new(),
             train,
+            attributes: None,
             sampling: None,
         };
         task.labelled = task.labelled(&task.train)?;
         Ok(task)
+    }
+
+    /// The task with attributes of its edges, `[E, G]`, in the order in which the graph was given them.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is one row an edge and at least one column, and for NaN and infinity.
+    pub fn with_attributes(self, attributes: Array2<f32>) -> Result<Self, Error> {
+        let columns = attributes.ncols();
+        argument::at_least_one("columns of attributes", columns)?;
+        let expected = [self.graph.edge_count(), columns];
+        argument::shape("attributes", &expected, attributes.shape())?;
+        argument::finite("attributes", &expected, &attributes)?;
+        Ok(Self {
+            attributes: Some(attributes),
+            ..self
+        })
     }
 
     /// The task learned from samples of the graph: an epoch goes through the training nodes in random order,
@@ -88,6 +106,14 @@ impl Task {
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The graph with the attributes of its edges, if there are any.
+    pub fn attributed(&self) -> AttributedGraph<'_, f32> {
+        AttributedGraph {
+            graph: &self.graph,
+            attributes: self.attributes.as_ref().map(|attributes| attributes.view()),
+        }
     }
 
     /// The features of all nodes, `[N, d]`.
@@ -148,7 +174,7 @@ impl Task {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use ndarray::{Array2, arr2, array};
+    use ndarray::{arr2, array};
 
     /// Two rings of nodes, one for each class, joined in one place; a node without label.
     pub(crate) fn rings(nodes: usize) -> Task {

@@ -15,6 +15,7 @@ use dfdx::tensor::{Cpu, Gradients};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use rand::seq::SliceRandom;
+use std::collections::HashMap;
 
 /// A node classifier in training, with its data, optimiser and random stream.
 ///
@@ -27,7 +28,7 @@ use rand::seq::SliceRandom;
 /// use bochner_datasets::PlantedPartition;
 /// use bochner_graph::{AttentionKind, Graph, SparseFeatures};
 /// use bochner_models::node_classifier::{
-///     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
+///     Architecture, Dropout, NodeClassifierConfig, Task, Trainer, TrainingConfig,
 /// };
 /// use bochner_numerics::Seed;
 /// use bochner_spectral::Implicit;
@@ -48,7 +49,7 @@ use rand::seq::SliceRandom;
 ///     inputs: 60,
 ///     classes: 3,
 ///     architecture: Architecture::attention(AttentionKind::Kernel(mikan.into())),
-///     dropout: 0.3,
+///     dropout: Dropout::everywhere(0.3),
 /// };
 /// let training = TrainingConfig { learning_rate: 0.02, ..TrainingConfig::nodes() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(7))?;
@@ -71,6 +72,27 @@ pub enum Batch {
     Sampled(Vec<(usize, usize)>),
 }
 
+/// The distinct nodes of a batch, which a sample of the graph is drawn around, and the row among them of each node of
+/// the batch: a training node may be named more than once.
+struct Distinct {
+    targets: Vec<usize>,
+    rows: Vec<usize>,
+}
+
+impl Distinct {
+    fn new(nodes: &[(usize, usize)]) -> Self {
+        let (mut targets, mut row_of) = (Vec::new(), HashMap::new());
+        let row = |&(node, _): &(usize, usize)| {
+            *row_of.entry(node).or_insert_with(|| {
+                targets.push(node);
+                targets.len() - 1
+            })
+        };
+        let rows = nodes.iter().map(row).collect();
+        Self { targets, rows }
+    }
+}
+
 impl training::Task for Task {
     type Model = NodeClassifier<f32>;
     type Config = NodeClassifierConfig;
@@ -87,6 +109,16 @@ impl training::Task for Task {
         let columns = self.features().columns();
         argument::shape("a node's features", &[config.inputs], &[columns])?;
         argument::shape("classes of the task", &[config.classes], &[self.classes()])?;
+        let given = self
+            .attributed()
+            .attributes
+            .map_or(0, |attributes| attributes.ncols());
+        let read = config.architecture.edge_inputs();
+        argument::shape("attributes of an edge", &[read], &[given])?;
+        if let Some(sampling) = self.sampling() {
+            let layers = config.architecture.layers();
+            argument::shape("fan_outs", &[layers], &[sampling.fan_outs.len()])?;
+        }
         NodeClassifier::try_new(&Cpu::default(), config, seed)
     }
 
@@ -122,10 +154,12 @@ impl training::Task for Task {
     ) -> Result<Self::Output, Error> {
         let (tape, mode) = (tape_adding_to(gradients)?, Mode::Training(seed));
         match batch {
-            Batch::Whole => model.apply(self.graph(), self.features(), tape, mode),
+            Batch::Whole => model.apply(self.attributed(), self.features(), tape, mode),
             Batch::Sampled(nodes) => {
-                let neighbourhoods = self.neighbourhoods(nodes, seed.child("neighbours"))?;
-                model.apply_sampled(&neighbourhoods, self.features(), tape, mode)
+                let targets = Distinct::new(nodes).targets;
+                let neighbourhoods = self.neighbourhoods(&targets, seed.child("neighbours"))?;
+                let attributes = self.attributed().attributes;
+                model.apply_sampled(&neighbourhoods, attributes, self.features(), tape, mode)
             }
         }
     }
@@ -142,7 +176,7 @@ impl training::Task for Task {
             Batch::Whole => self.training_nodes(),
             Batch::Sampled(nodes) => {
                 let classes = nodes.iter().map(|&(_, class)| class);
-                of_sample = classes.enumerate().collect();
+                of_sample = Distinct::new(nodes).rows.into_iter().zip(classes).collect();
                 &of_sample
             }
         };
@@ -171,17 +205,20 @@ impl Trainer {
     /// # Errors
     /// The errors of [`Trainer::epoch`](training::Trainer::epoch), apart from those of the gradient.
     pub fn predict(&self) -> Result<Array2<f32>, Error> {
-        awake(|| self.model.infer(self.task.graph(), self.task.features()))
+        awake(|| {
+            self.model
+                .infer(self.task.attributed(), self.task.features())
+        })
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::Architecture;
     use super::super::task::tests::rings;
+    use super::super::{Architecture, AttentionLayers, Dropout, Sampling};
     use super::*;
     use crate::training::TrainingConfig;
-    use bochner_graph::{AttentionKind, EdgeKernel, GraphAttention};
+    use bochner_graph::{AttentionKind, EdgeKernel, FanOut, GraphAttention, Residual};
     use bochner_numerics::ArgumentError;
     use bochner_ops::Activation;
     use bochner_spectral::{Copula, Direct, Implicit, Posterior};
@@ -196,6 +233,7 @@ pub(super) mod tests {
         let kernel = |kernel: EdgeKernel| AttentionKind::Kernel(kernel);
         let kind = match name {
             "classic" => AttentionKind::Classic,
+            "dynamic" => AttentionKind::Dynamic,
             "direct" => kernel(Direct { points, ..direct }.into()),
             "unconditional" => {
                 let alone = Implicit {
@@ -206,14 +244,14 @@ pub(super) mod tests {
                 kernel(EdgeKernel::from(alone).with_p(1.5).unwrap())
             }
             "mikan" => kernel(implicit.into()),
-            _ => return Architecture::Convolution { hidden: 8 },
+            _ => return Architecture::convolution(8),
         };
-        Architecture::Attention {
-            kind,
+        Architecture::Attention(AttentionLayers {
             heads: 2,
             width: 4,
             output_heads: 2,
-        }
+            ..AttentionLayers::new(kind)
+        })
     }
 
     pub(crate) fn config(name: &str, dropout: f64) -> NodeClassifierConfig {
@@ -221,7 +259,10 @@ pub(super) mod tests {
             inputs: 6,
             classes: 2,
             architecture: architecture(name),
-            dropout,
+            dropout: match name {
+                "convolution" => Dropout::of_inputs(dropout),
+                _ => Dropout::everywhere(dropout),
+            },
         }
     }
 
@@ -408,7 +449,9 @@ pub(super) mod tests {
     fn the_penalties_of_both_layers_count() {
         let trainer = trainer_with("mikan", 0.0, 0.0);
         let (graph, features) = (trainer.task.graph(), trainer.task.features());
-        let [first, second] = trainer.model().attention().unwrap();
+        let [first, second] = trainer.model().attention().unwrap() else {
+            panic!("two layers")
+        };
         let mode = Mode::Evaluation;
         let hidden = first
             .apply_features(graph, features, NoneTape, mode)
@@ -424,19 +467,172 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn both_layers_drop_out_and_only_the_hidden_one_has_an_activation() {
-        let trainer = trainer("classic");
-        let layers = trainer.model().attention().unwrap();
-        for config in layers.each_ref().map(GraphAttention::config) {
-            let rates = [
-                config.input_dropout,
-                config.value_dropout,
-                config.coefficient_dropout,
-            ];
-            assert_eq!(rates, [0.3; 3]);
+    fn all_layers_drop_out_and_only_the_hidden_ones_have_an_activation() {
+        let dropout = Dropout {
+            inputs: 0.1,
+            values: 0.2,
+            coefficients: 0.3,
+        };
+        let config = NodeClassifierConfig {
+            dropout,
+            ..deep("classic")
+        };
+        let model = NodeClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(1));
+        let model = model.unwrap();
+        let layers = model
+            .attention()
+            .unwrap()
+            .iter()
+            .map(GraphAttention::config);
+        for config in layers.clone() {
+            let got = Dropout {
+                inputs: config.input_dropout,
+                values: config.value_dropout,
+                coefficients: config.coefficient_dropout,
+            };
+            assert_eq!(got, dropout);
         }
-        let activations = layers.each_ref().map(|layer| layer.config().activation);
-        assert_eq!(activations, [Activation::Elu, Activation::Identity]);
+        let activations: Vec<_> = layers.map(|config| config.activation).collect();
+        let (elu, none) = (Activation::Elu, Activation::Identity);
+        assert_eq!(activations, [elu, elu, none]);
+    }
+
+    /// Three layers with residuals that read one attribute of the edges.
+    fn deep(name: &str) -> NodeClassifierConfig {
+        let mut config = config(name, 0.0);
+        match &mut config.architecture {
+            Architecture::Attention(own) => {
+                (own.layers, own.residual, own.edge_inputs) = (3, Residual::Added, 1);
+            }
+            Architecture::Convolution { layers, .. } => *layers = 3,
+        }
+        config
+    }
+
+    /// The task of [`deep`], whose edges between the classes have another attribute than those within.
+    fn attributed(name: &str) -> Task {
+        let task = rings(24);
+        if name == "convolution" {
+            return task;
+        }
+        let edges = task.graph().edges().into_iter();
+        let between = edges.map(|(j, i)| f32::from(u8::from(j / 12 != i / 12)));
+        let attributes = Array2::from_shape_vec((task.graph().edge_count(), 1), between.collect());
+        task.with_attributes(attributes.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn deep_networks_learn_in_samples_and_in_blocks_too() {
+        let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
+        let training = TrainingConfig {
+            learning_rate: 0.02,
+            ..TrainingConfig::default()
+        };
+        for name in ["classic", "dynamic", "direct", "convolution"] {
+            let start = |task| Trainer::new(&deep(name), &training, task, Seed::new(3)).unwrap();
+            let mut trainer = start(attributed(name));
+            let before = trainer.epoch().unwrap().error;
+            for _ in 0..60 {
+                trainer.epoch().unwrap();
+            }
+            let logits = trainer.predict().unwrap();
+            let seen = trainer.task().assess(logits.view(), &others).unwrap();
+            assert!(
+                seen.cross_entropy < 0.8 * before,
+                "{name}: {seen:?} after {before}"
+            );
+            let Some(layers) = trainer.model().attention() else {
+                continue;
+            };
+            assert_eq!(layers.len(), 3);
+            let (graph, features) = (trainer.task().attributed(), trainer.task().features());
+            let block = std::num::NonZeroUsize::new(5).unwrap();
+            let blocks = trainer.model().infer_in_blocks(graph, features, block);
+            let off = (blocks.unwrap() - &logits).mapv(f32::abs);
+            assert!(off.iter().all(|&off| off < 1e-4), "{name}");
+
+            // A whole sample has the loss of the whole graph.
+            let sampling = Sampling {
+                batch: std::num::NonZeroUsize::new(4).unwrap(),
+                fan_outs: vec![FanOut::All; 3],
+            };
+            let sampled = start(attributed(name).sampled(sampling)).epoch().unwrap();
+            assert!((sampled.error - before).abs() < 1e-5, "{name}");
+        }
+    }
+
+    /// What the settings read and what the task has must fit, and convolution has no dropout of attention.
+    #[test]
+    fn settings_that_the_task_does_not_fit_are_named() {
+        let training = TrainingConfig::default();
+        let refused = |config: &NodeClassifierConfig, task| {
+            let trainer = Trainer::new(config, &training, task, Seed::new(3));
+            trainer.map(|_| ()).unwrap_err().to_string()
+        };
+        let error = refused(&deep("classic"), rings(24));
+        assert!(
+            error.starts_with("`attributes of an edge` has length 0"),
+            "{error}"
+        );
+        let error = refused(&config("classic", 0.0), attributed("classic"));
+        assert!(
+            error.starts_with("`attributes of an edge` has length 1"),
+            "{error}"
+        );
+        let two = Sampling {
+            batch: std::num::NonZeroUsize::MIN,
+            fan_outs: vec![FanOut::All; 2],
+        };
+        let error = refused(&deep("classic"), attributed("classic").sampled(two));
+        assert!(error.starts_with("`fan_outs` has length 2"), "{error}");
+        let dropped = NodeClassifierConfig {
+            dropout: Dropout::everywhere(0.5),
+            ..config("convolution", 0.0)
+        };
+        let error = refused(&dropped, rings(24));
+        assert!(
+            error.starts_with("`dropout.values` is 0.5, but must be 0"),
+            "{error}"
+        );
+        let none = NodeClassifierConfig {
+            architecture: Architecture::Convolution {
+                hidden: 8,
+                layers: 0,
+            },
+            ..config("convolution", 0.0)
+        };
+        assert!(refused(&none, rings(24)).starts_with("`layers` is 0"));
+    }
+
+    /// A training node that is named twice counts twice, with all nodes and with samples that hold both copies.
+    #[test]
+    fn training_nodes_named_twice_count_twice() {
+        let rings = rings(24);
+        let labels = rings.labels().to_vec();
+        let train = vec![0, 0, 12, 0, 13];
+        let (graph, features) = (rings.graph().clone(), rings.features().clone());
+        let task = Task::new(graph, features, labels, 2, train).unwrap();
+        let sampling = Sampling {
+            batch: std::num::NonZeroUsize::new(5).unwrap(),
+            fan_outs: vec![FanOut::All; 2],
+        };
+        let mut whole = learning("classic", [0.0, 0.0, 0.02], task.clone());
+        let mut sampled = learning("classic", [0.0, 0.0, 0.02], task.sampled(sampling));
+        let logits = whole.predict().unwrap();
+        let of = |node| {
+            whole
+                .task()
+                .assess(logits.view(), &[node])
+                .unwrap()
+                .cross_entropy
+        };
+        let want = (3.0 * of(0) + of(12) + of(13)) / 5.0;
+        for trainer in [&mut whole, &mut sampled] {
+            let report = trainer.epoch().unwrap();
+            for got in [report.error, report.loss] {
+                assert!((got - want).abs() < 1e-6, "{got} and {want}");
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::next_event::{NextEventConfig, TimeSense};
-use bochner_models::node_classifier::{Architecture, NodeClassifierConfig};
+use bochner_models::node_classifier::{Architecture, Dropout, NodeClassifierConfig};
 use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
 use bochner_models::training::{FitConfig, Goal};
@@ -37,7 +37,11 @@ where
             .expect_err(path)
             .to_string();
         let name = path.rsplit('/').next().unwrap();
-        assert!(error.contains(&format!("`{name}`")), "{path}: {error}");
+        let named = [format!("`{name}`"), format!(".{name}`")];
+        assert!(
+            named.iter().any(|name| error.contains(name)),
+            "{path}: {error}"
+        );
     }
 }
 
@@ -243,13 +247,14 @@ fn node_classifiers() {
             ("attention/heads", json!(0)),
             ("attention/width", json!(0)),
             ("attention/output_heads", json!(0)),
+            ("attention/layers", json!(0)),
         ],
     );
     let config = NodeClassifierConfig {
         inputs: 3,
         classes: 2,
-        architecture: Architecture::Convolution { hidden: 4 },
-        dropout: 0.5,
+        architecture: Architecture::convolution(4),
+        dropout: Dropout::of_inputs(0.5),
     };
     check(
         &config,
@@ -257,7 +262,9 @@ fn node_classifiers() {
             ("inputs", json!(0)),
             ("classes", json!(0)),
             ("architecture/convolution/hidden", json!(0)),
-            ("dropout", json!(1.0)),
+            ("architecture/convolution/layers", json!(0)),
+            ("dropout/inputs", json!(1.0)),
+            ("dropout/values", json!(0.5)),
         ],
     );
 }

@@ -14,7 +14,9 @@ use crate::suite::{Source, Suite};
 use crate::trial::nodes::{NodeSettings, PLANTED, Prepared};
 use bochner_datasets::{DataStore, PlanetoidSet, Protocol};
 use bochner_graph::{AttentionKind, EdgeKernel};
-use bochner_models::node_classifier::{Architecture, NodeClassifierConfig, TrainingConfig};
+use bochner_models::node_classifier::{
+    Architecture, AttentionLayers, Dropout, NodeClassifierConfig, TrainingConfig,
+};
 use bochner_report::check::{self, Check, Mark};
 use bochner_report::claim::{Claim, Hypothesis};
 use bochner_report::document::Document;
@@ -303,16 +305,20 @@ pub(super) fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> Settings {
         Ok(set) => [set.features(), set.classes()],
         Err(_) => [PLANTED.features, PLANTED.classes],
     };
-    let gat = Architecture::Attention {
-        kind: attention(model, points, p),
-        heads: 8,
-        width: 8,
+    let gat = Architecture::Attention(AttentionLayers {
         output_heads: if pubmed { 8 } else { 1 },
-    };
+        ..AttentionLayers::new(attention(model, points, p))
+    });
+    let everywhere = Dropout::everywhere(0.6);
     let (architecture, dropout, l2, learning_rate) = match model {
-        "GCN" => (Architecture::Convolution { hidden: 16 }, 0.5, 5e-4, 0.01),
-        _ if pubmed => (gat, 0.6, 1e-3, 0.01),
-        _ => (gat, 0.6, 5e-4, 0.005),
+        "GCN" => (
+            Architecture::convolution(16),
+            Dropout::of_inputs(0.5),
+            5e-4,
+            0.01,
+        ),
+        _ if pubmed => (gat, everywhere, 1e-3, 0.01),
+        _ => (gat, everywhere, 5e-4, 0.005),
     };
     Settings::of(&NodeSettings {
         model: NodeClassifierConfig {

@@ -155,7 +155,7 @@ fn look(
     trainer: &Trainer,
     points: Option<usize>,
 ) -> Result<Option<GraphInspection<f32>>, AnyError> {
-    let Some([layer, _]) = trainer.model().attention() else {
+    let Some([layer, ..]) = trainer.model().attention() else {
         return Ok(None);
     };
     let task = trainer.task();

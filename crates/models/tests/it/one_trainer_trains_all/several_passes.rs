@@ -4,7 +4,9 @@ use super::*;
 use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};
 use bochner_models::classifier::TextClassifier;
 use bochner_models::datapoints::{self, Between, Column, Example, Masking, NptConfig, Table};
-use bochner_models::node_classifier::{self, Architecture, NodeClassifierConfig, Sampling};
+use bochner_models::node_classifier::{
+    self, Architecture, Dropout, NodeClassifierConfig, Sampling,
+};
 use bochner_models::regressor::{self, RegressorConfig};
 use bochner_models::training::{self, Objective};
 use dfdx::tensor::{Cpu, Gradients};
@@ -269,13 +271,13 @@ fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
     let whole = node_classifier::Task::new(graph, features, labels, 2, vec![0, 1]).unwrap();
     let sampled = whole.clone().sampled(Sampling {
         batch: NonZeroUsize::new(2).unwrap(),
-        fan_outs: [FanOut::All; 2],
+        fan_outs: vec![FanOut::All; 2],
     });
     let config = NodeClassifierConfig {
         inputs: 1,
         classes: 2,
         architecture: Architecture::attention(AttentionKind::Classic),
-        dropout: 0.0,
+        dropout: Dropout::default(),
     };
     for nodes in [whole, sampled] {
         refused_in_parts(&config, nodes);
