@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// GAT grow with the scale itself. If transformed features are far longer than 1, nearly all weight of a target goes to
 /// one edge; without magnitudes it is that of the source with the smallest norm, which under dropout of the inputs is
 /// the one that has lost the most. Dense features should be scaled to norms of a few units, for example to the range 0
-/// to 1: on digits with pixels from 0 to 16, at dropout 0.6, [`RbfOnly`](Self::RbfOnly) classifies 13 % of the test part
-/// after 100 epochs.
+/// to 1. On digits, at dropout 0.6 and after 100 epochs, [`RbfOnly`](Self::RbfOnly) classifies 80 % of the test part
+/// with pixels from 0 to 1, and 13 % with pixels from 0 to 16 (GAT 84 % and 14 %).
 ///
 /// A kernel is written down under the name and the settings that it has in attention over sequences; the
 /// settings that a text leaves out have their defaults.
