@@ -1,75 +1,45 @@
 //! Points in many dimensions on the plane that shows most of them.
 
-/// Steps of the power iteration: pictures need no more digits.
-const STEPS: usize = 200;
+use bochner_dense::ndarray::{Array2, Axis, concatenate};
+use bochner_dense::symmetric_eigen;
 
-/// The coordinates of points on their first two principal axes.
+/// The coordinates of points on their first two principal axes; zero on an axis that there is not.
 ///
-/// `points` holds `dimensions` numbers per point, one after another.
+/// `points` holds `dimensions` numbers per point, one after another. An axis points to where its coordinates have the
+/// larger sum, later ones counting a little more, so that equal points give equal pictures.
 pub fn principal_plane(points: &[f32], dimensions: usize) -> Vec<(f64, f64)> {
-    let centred = centred(points, dimensions);
-    let mut covariance = covariance(&centred, dimensions);
-    let first = leading(&covariance, dimensions);
-    deflate(&mut covariance, &first);
-    let second = leading(&covariance, dimensions);
-    centred
-        .chunks(dimensions.max(1))
-        .map(|point| (dot(point, &first), dot(point, &second)))
-        .collect()
-}
-
-fn centred(points: &[f32], dimensions: usize) -> Vec<f64> {
-    let d = dimensions.max(1);
-    let n = (points.len() / d).max(1) as f64;
-    let mut mean = vec![0.0; d];
-    for (place, &value) in points.iter().enumerate() {
-        mean[place % d] += f64::from(value) / n;
-    }
-    let centre = |(place, &value): (usize, &f32)| f64::from(value) - mean[place % d];
-    points.iter().enumerate().map(centre).collect()
-}
-
-fn covariance(centred: &[f64], d: usize) -> Vec<f64> {
-    let mut covariance = vec![0.0; d * d];
-    for point in centred.chunks(d.max(1)) {
-        for (place, cell) in covariance.iter_mut().enumerate() {
-            *cell += point[place / d] * point[place % d];
-        }
-    }
-    covariance
-}
-
-/// The eigenvector of the largest eigenvalue; zero if the matrix is.
-fn leading(matrix: &[f64], d: usize) -> Vec<f64> {
-    // No symmetry of the data makes this start orthogonal to the answer but by accident.
-    let mut vector: Vec<f64> = (0..d).map(|i| 1.0 + 0.1 * i as f64).collect();
-    for _ in 0..STEPS {
-        let mut next: Vec<f64> = matrix.chunks(d).map(|row| dot(row, &vector)).collect();
-        let norm = dot(&next, &next).sqrt();
-        if norm == 0.0 {
-            return next;
-        }
-        next.iter_mut().for_each(|x| *x /= norm);
-        vector = next;
-    }
-    vector
-}
-
-/// Takes an eigenvector's part away from a matrix.
-fn deflate(matrix: &mut [f64], vector: &[f64]) {
-    let d = vector.len();
-    let image: Vec<f64> = matrix
-        .chunks(d.max(1))
-        .map(|row| dot(row, vector))
-        .collect();
-    let value = dot(&image, vector);
-    for (place, cell) in matrix.iter_mut().enumerate() {
-        *cell -= value * vector[place / d] * vector[place % d];
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let dimensions = dimensions.max(1);
+    let rows = points.len() / dimensions;
+    let values = points.iter().take(rows * dimensions).map(|&x| f64::from(x));
+    let points = Array2::from_shape_vec((rows, dimensions), values.collect());
+    let points = points.expect("as many numbers as rows and columns have");
+    let Some(mean) = points.mean_axis(Axis(0)) else {
+        return Vec::new();
+    };
+    let centred = points - mean;
+    // One column of zeros, for points in one dimension.
+    let none = Array2::zeros((rows, 1));
+    let centred = concatenate![Axis(1), centred, none];
+    let axes = match symmetric_eigen(centred.t().dot(&centred).view()) {
+        Ok(eigen) => eigen.vectors,
+        // Points that are not finite are not drawn.
+        Err(_) => Array2::zeros((dimensions + 1, dimensions + 1)),
+    };
+    let mut coordinates = [0, 1].map(|place| {
+        let axis = axes.column(dimensions - place);
+        let weighted = axis
+            .iter()
+            .enumerate()
+            .map(|(i, x)| (1.0 + 0.1 * i as f64) * x);
+        let sign = if weighted.sum::<f64>() < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        centred.dot(&axis.mapv(|x| sign * x)).into_iter()
+    });
+    let [first, second] = &mut coordinates;
+    first.zip(second).collect()
 }
 
 #[cfg(test)]
