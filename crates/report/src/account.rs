@@ -66,7 +66,11 @@ impl Account<'_> {
         let mut document = Document::new(format!("{}, at scale {scale}", card.title));
         self.changes(&mut document);
         document.text(card.opening);
-        document.text(card.scopes[scale as usize]);
+        let scope = card.scopes[scale as usize];
+        match self.plan.epochs {
+            None => document.text(scope),
+            Some(epochs) => document.text(with_epochs(scope, epochs)),
+        }
         sections::alarms(&mut document, self);
         self.judgement(&mut document);
         document.part("Pictures", |document| suite.pictures(self, document));
@@ -163,6 +167,17 @@ impl Account<'_> {
     }
 }
 
+/// A text about a scale, with another number of epochs in the place of the scale's.
+fn with_epochs(scope: &str, epochs: usize) -> String {
+    let mut words: Vec<String> = scope.split(' ').map(str::to_owned).collect();
+    for place in 1..words.len() {
+        if words[place].starts_with("epochs") {
+            words[place - 1] = epochs.to_string();
+        }
+    }
+    words.join(" ")
+}
+
 /// The commits that the rows name, or that tables mix several.
 fn commits(rows: &[&Row]) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -218,5 +233,17 @@ fn duration(seconds: f64) -> String {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_epochs;
+
+    #[test]
+    fn a_scale_is_described_with_the_epochs_that_are_run() {
+        let text = "Small models and two epochs; elsewhere at most 1,000 epochs, with patience.";
+        let wanted = "Small models and 30 epochs; elsewhere at most 30 epochs, with patience.";
+        assert_eq!(with_epochs(text, 30), wanted);
     }
 }

@@ -216,6 +216,8 @@ impl Choices<'_> {
 pub struct Plan {
     /// The scale.
     pub scale: Scale,
+    /// Epochs other than the scale's.
+    pub epochs: Option<usize>,
     /// The arms, set by set.
     pub arms: Vec<Arm>,
     /// Units that are run a second time and must give the same bits.
@@ -280,6 +282,7 @@ impl Plan {
         };
         Self {
             scale,
+            epochs,
             arms,
             repeats,
         }
