@@ -1,5 +1,9 @@
 //! The judge: from claims and rows to verdicts.
 
+mod verdict;
+
+pub use verdict::{Effect, Evidence, Judged, Verdict};
+
 use crate::claim::{Claim, Hypothesis, Quantity, Sense, Shown, Side, Statistic, Test, Than};
 use crate::document::significant;
 use crate::plan::{Arm, Choices, Plan};
@@ -9,81 +13,6 @@ use crate::statistics::{
 };
 use crate::suite::Card;
 use crate::{Number, Preset, Results};
-use std::fmt;
-
-/// The outcome of a claim. V-numbers and measures alone decide.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The null hypothesis is rejected.
-    Reproduced,
-    /// The opposite holds by the same rule.
-    Contradicted,
-    /// Neither holds.
-    Undecided,
-    /// The runs cannot tell, and why.
-    NotTested(String),
-    /// The claim has no p-value; the numbers that are shown.
-    Shown(String),
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Reproduced => f.write_str("reproduced"),
-            Self::Contradicted => f.write_str("contradicted"),
-            Self::Undecided => f.write_str("undecided"),
-            Self::NotTested(why) => write!(f, "not tested: {why}"),
-            Self::Shown(numbers) => write!(f, "shown, not judged: {numbers}"),
-        }
-    }
-}
-
-/// A claim with what became of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// Its number in the suite.
-    pub name: &'static str,
-    /// The sentence.
-    pub text: &'static str,
-    /// The null hypothesis, the side and the margin.
-    pub null: String,
-    /// The p-values of the claim and of its opposite, adjusted over the claims of the page; absent if it was not tested.
-    pub p_values: Option<[f64; 2]>,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The comparisons that the verdict rests on.
-    pub evidence: Vec<Evidence>,
-}
-
-/// A comparison that a verdict rests on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
-    /// The quantity.
-    pub quantity: String,
-    /// The model.
-    pub model: String,
-    /// The other model, or the value.
-    pub other: String,
-    /// The sets that count.
-    pub sets: Vec<&'static str>,
-    /// The difference in favour of the claim: mean ± standard error, or the runs that reach the value.
-    pub shown: String,
-    /// The difference in R-numbers, which decide nothing.
-    pub in_r: Option<String>,
-    /// The one-sided p-values of the hypothesis and of its opposite.
-    pub p_values: [f64; 2],
-}
-
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (model, other, sets) = (&self.model, &self.other, self.sets.join(", "));
-        write!(
-            f,
-            "{} of {model} against {other} on {sets}: {}",
-            self.quantity, self.shown
-        )
-    }
-}
 
 /// Judges the claims of a page together.
 ///
@@ -203,7 +132,9 @@ impl Court<'_> {
             Test::AtLeast { count, of, side } => (*count, of, *side),
             Test::Shown(shown) => return Err(self.shown(shown)),
         };
-        let tried = of.iter().map(|hypothesis| self.evidence(hypothesis));
+        let factor = if side == Side::Two { 2.0 } else { 1.0 };
+        let level = LEVEL / factor;
+        let tried = of.iter().map(|hypothesis| self.evidence(hypothesis, level));
         let (mut evidence, mut missing) = (Vec::new(), Vec::new());
         for found in tried {
             match found {
@@ -220,15 +151,14 @@ impl Court<'_> {
             partial_conjunction(&p_values, count)
         };
         let both = [p_of(0, count), p_of(1, of.len() - count + 1)];
-        let factor = if side == Side::Two { 2.0 } else { 1.0 };
         Ok(Trial {
             p_values: both.map(|p| (factor * p).min(1.0)),
             evidence,
         })
     }
 
-    /// The evidence for a hypothesis, or why there is none.
-    fn evidence(&self, hypothesis: &Hypothesis) -> Result<Evidence, String> {
+    /// The evidence for a hypothesis that is tested at a level, or why there is none.
+    fn evidence(&self, hypothesis: &Hypothesis, level: f64) -> Result<Evidence, String> {
         let mut sets = Vec::new();
         for &set in &hypothesis.sets {
             match passes_gate(self.card, self.plan, self.results, set) {
@@ -245,12 +175,13 @@ impl Court<'_> {
             let samples = sets.iter().map(|set| self.sample(hypothesis, set, number));
             samples.collect::<Result<Vec<Sample>, String>>()
         };
-        let (shown, p_values) = match hypothesis.statistic {
+        let (shown, published, p_values) = match hypothesis.statistic {
             Statistic::Mean => {
                 let estimate = estimate(&on(Number::V)?, &sets, hypothesis.model)?;
                 let bound = -hypothesis.margin;
                 let p_values = [estimate.p_above(bound), estimate.p_below(bound)];
-                (self.show(hypothesis, &estimate), p_values)
+                let published = self.published(hypothesis, &estimate, &sets, level);
+                (self.show(hypothesis, &estimate), published, p_values)
             }
             Statistic::Majority => {
                 let samples = on(Number::V)?;
@@ -260,7 +191,8 @@ impl Court<'_> {
                 if sign_test(n, n)[0] > LEVEL {
                     return Err(format!("{n} runs cannot show a majority"));
                 }
-                (format!("{reached} of {n} runs"), sign_test(reached, n))
+                let shown = format!("{reached} of {n} runs");
+                (shown, None, sign_test(reached, n))
             }
         };
         let in_r = match hypothesis.quantity {
@@ -298,7 +230,37 @@ impl Court<'_> {
             sets,
             shown,
             in_r: in_r.ok().map(|estimate| self.show(hypothesis, &estimate)),
+            published,
             p_values,
+        })
+    }
+
+    /// The published effect of a hypothesis on these sets, if it compares the metric of two models.
+    fn published(
+        &self,
+        hypothesis: &Hypothesis,
+        estimate: &Estimate,
+        sets: &[&str],
+        level: f64,
+    ) -> Option<Effect> {
+        let (Quantity::Metric, Than::Model { name, share, .. }) =
+            (hypothesis.quantity, hypothesis.than)
+        else {
+            return None;
+        };
+        let pair = [hypothesis.model, name];
+        if pair[0] == pair[1] {
+            return None;
+        }
+        let gain = self.card.published_gain(pair, share, sets)?;
+        let gain = match hypothesis.sense {
+            Sense::More => gain,
+            Sense::Less => -gain,
+        };
+        Some(Effect {
+            gain,
+            power: estimate.power(gain + hypothesis.margin, level)?,
+            level,
         })
     }
 

@@ -1,8 +1,12 @@
 //! Estimates of mean differences, and the p-values of claims about them.
 
+mod description;
+
+pub use description::{Line, line, mean, median, population_deviation, sample_deviation};
+
 use bochner_numerics::{ArgumentError, argument};
 use serde::Serialize;
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 use std::fmt;
 
 /// The level at which the claims of a page are judged together.
@@ -13,85 +17,6 @@ pub const FEWEST: usize = 3;
 
 /// A spread below this share of the largest value is rounding.
 const ROUNDING: f64 = 1e-12;
-
-/// The mean.
-///
-/// # Errors
-/// [`ArgumentError`] without values.
-pub fn mean(values: &[f64]) -> Result<f64, ArgumentError> {
-    at_least("values", 1, values.len())?;
-    Ok(values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The standard deviation of the values themselves, with divisor $n$: what Table 4 prints after ±.
-///
-/// # Errors
-/// [`ArgumentError`] without values.
-pub fn population_deviation(values: &[f64]) -> Result<f64, ArgumentError> {
-    Ok((squares(values)? / values.len() as f64).sqrt())
-}
-
-/// The estimated standard deviation of the distribution behind the values, with divisor $n - 1$.
-///
-/// # Errors
-/// [`ArgumentError`] with fewer than two values.
-pub fn sample_deviation(values: &[f64]) -> Result<f64, ArgumentError> {
-    at_least("values", 2, values.len())?;
-    Ok((squares(values)? / (values.len() - 1) as f64).sqrt())
-}
-
-fn squares(values: &[f64]) -> Result<f64, ArgumentError> {
-    let mean = mean(values)?;
-    Ok(values.iter().map(|value| (value - mean).powi(2)).sum())
-}
-
-fn at_least(name: &'static str, least: usize, got: usize) -> Result<(), ArgumentError> {
-    let name = format!("the number of {name}");
-    argument::in_range(got >= least, name, got as f64, format!("at least {least}"))
-}
-
-/// A straight line through points, by least squares.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Line {
-    /// The rise for each unit of the first coordinate.
-    pub slope: f64,
-    /// The standard error of the slope, from the residuals.
-    pub error: f64,
-}
-
-/// The line through points with the least squared distances along the second coordinate.
-///
-/// # Errors
-/// [`ArgumentError`] with fewer than three points, or where all have the same first coordinate.
-pub fn line(points: &[(f64, f64)]) -> Result<Line, ArgumentError> {
-    at_least("points", 3, points.len())?;
-    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
-    let (mean_x, mean_y) = (mean(&x)?, mean(&y)?);
-    let spread = squares(&x)?;
-    if spread == 0.0 {
-        at_least("different places of the points", 2, 1)?;
-    }
-    let product = |(x, y): &(f64, f64)| (x - mean_x) * (y - mean_y);
-    let slope = points.iter().map(product).sum::<f64>() / spread;
-    let left_over = |(x, y): &(f64, f64)| (y - mean_y - slope * (x - mean_x)).powi(2);
-    let variance = points.iter().map(left_over).sum::<f64>() / (points.len() - 2) as f64;
-    Ok(Line {
-        slope,
-        error: (variance / spread).sqrt(),
-    })
-}
-
-/// The value in the middle, or the mean of the two.
-///
-/// # Errors
-/// [`ArgumentError`] without values.
-pub fn median(values: &[f64]) -> Result<f64, ArgumentError> {
-    at_least("values", 1, values.len())?;
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-    Ok((low + high) / 2.0)
-}
 
 /// The difference between two arms on one split with one seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -251,6 +176,31 @@ impl Estimate {
         self.one_sided((bound - self.mean) / self.error)
     }
 
+    /// The power of the one-sided test at a level, if the true mean exceeds the bound by `effect`: the chance that its
+    /// p-value is at most the level. `None` where nothing spreads.
+    ///
+    /// The estimated standard error $s$ is taken for the true one. With $\nu$ degrees of freedom, $\delta$ the effect over
+    /// $s$ and $c$ the quantile of the level,
+    ///
+    /// $$ \Pr(T_{\nu, \delta} > c) = \mathbb E \Phi\Bigl( \delta - c \sqrt{\chi^2_\nu / \nu} \Bigr) . $$
+    ///
+    /// # Numerics
+    /// The expectation is a midpoint sum over 500 quantiles of $\chi^2_\nu$: three digits.
+    pub fn power(&self, effect: f64, level: f64) -> Option<f64> {
+        const QUANTILES: usize = 500;
+        if self.error <= 0.0 {
+            return None;
+        }
+        let spread = ChiSquared::new(self.degrees).expect("degrees of freedom are positive");
+        let normal = Normal::standard();
+        let critical = self.t().inverse_cdf(1.0 - level);
+        let found = |place: usize| {
+            let quantile = spread.inverse_cdf((place as f64 + 0.5) / QUANTILES as f64);
+            normal.cdf(effect / self.error - critical * (quantile / self.degrees).sqrt())
+        };
+        Some((0..QUANTILES).map(found).sum::<f64>() / QUANTILES as f64)
+    }
+
     fn one_sided(&self, t: f64) -> f64 {
         if self.error > 0.0 {
             self.t().sf(t)
@@ -354,36 +304,6 @@ mod tests {
     }
 
     #[test]
-    fn deviations_of_2_4_9() {
-        // Mean 5, squares 9 + 1 + 16 = 26.
-        let values = [2.0, 4.0, 9.0];
-        close(mean(&values).unwrap(), 5.0);
-        close(
-            population_deviation(&values).unwrap(),
-            (26.0_f64 / 3.0).sqrt(),
-        );
-        close(sample_deviation(&values).unwrap(), 13.0_f64.sqrt());
-        assert!(mean(&[]).is_err() && sample_deviation(&[1.0]).is_err());
-    }
-
-    #[test]
-    fn a_line_worked_out_by_hand() {
-        // Means 1 and 2; sums of squares 2 and products 3; left over .5, -1, .5.
-        let fitted = line(&[(0.0, 1.0), (1.0, 1.0), (2.0, 4.0)]).unwrap();
-        close(fitted.slope, 1.5);
-        close(fitted.error, (1.5_f64 / 1.0 / 2.0).sqrt());
-        assert!(line(&[(0.0, 1.0), (1.0, 1.0)]).is_err());
-        assert!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]).is_err());
-    }
-
-    #[test]
-    fn the_median_lies_in_the_middle() {
-        close(median(&[3.0, 1.0, 2.0]).unwrap(), 2.0);
-        close(median(&[4.0, 1.0, 2.0, 3.0]).unwrap(), 2.5);
-        assert!(median(&[]).is_err());
-    }
-
-    #[test]
     fn a_comparison_worked_out_by_hand() {
         // d = -3, -1, 1, -1: mean -1, squares 4 + 0 + 4 + 0 = 8, sd = sqrt(8 / 3).
         let paired = Paired::new(&on_splits(&[-3.0, -1.0, 1.0, -1.0]), Some(0.125)).unwrap();
@@ -454,6 +374,34 @@ mod tests {
         close(above, 2f64.powi(-10));
         close(below, 1.0);
         close(sign_test(0, 3)[1], 0.125);
+    }
+
+    #[test]
+    fn power_is_the_share_of_samples_in_which_an_effect_is_found() {
+        const TIMES: usize = 20_000;
+        for (n, effect) in [(3, 1.5), (10, 0.0), (10, 0.8), (20, 0.3)] {
+            let mut stream = Seed::new(n as u64).stream("differences");
+            let found = (0..TIMES).filter(|_| {
+                let value = |_| effect + standard_normal::<f64>(&mut stream);
+                let values: Vec<f64> = (0..n).map(value).collect();
+                Estimate::new(&values, None).unwrap().p_above(0.0) <= LEVEL / 2.0
+            });
+            let share = found.count() as f64 / TIMES as f64;
+            let exact = Estimate {
+                mean: 7.0,
+                error: 1.0 / (n as f64).sqrt(),
+                degrees: (n - 1) as f64,
+            };
+            let power = exact.power(effect, LEVEL / 2.0).unwrap();
+            // Four standard errors of a share of one half.
+            assert!((power - share).abs() < 0.015, "{power} {share} at {n} runs");
+        }
+        let flat = Estimate {
+            mean: 1.0,
+            error: 0.0,
+            degrees: 9.0,
+        };
+        assert_eq!(flat.power(1.0, LEVEL), None);
     }
 
     /// The share of null data sets in which a claim or its opposite is found.

@@ -179,6 +179,22 @@ impl Card {
         let line = self.published.iter().find(|line| line.model == model)?;
         line.values.get(column).copied()
     }
+
+    /// The published gain of a model over a share of the loss of another, in the mean over sets; `None` unless the paper
+    /// prints both on all of them.
+    pub fn published_gain(
+        &self,
+        [model, other]: [&str; 2],
+        share: f64,
+        sets: &[&str],
+    ) -> Option<f64> {
+        let on = |set: &&str| {
+            let [own, other] = [model, other].map(|name| self.published(name, set));
+            Some(self.metric.shown_gain(own?.mean, other?.mean, share))
+        };
+        let gains: Option<Vec<f64>> = sets.iter().map(on).collect();
+        crate::statistics::mean(&gains?).ok()
+    }
 }
 
 /// The circumstances under which the arms of a set are asked for.

@@ -4,7 +4,7 @@ use super::NOTHING;
 use crate::account::p_value;
 use crate::document::Document;
 use crate::judge::average_over;
-use crate::statistics::{Estimate, mean};
+use crate::statistics::Estimate;
 use crate::{Account, Number, Scale};
 
 /// The explanation of averages over sets.
@@ -16,8 +16,14 @@ const DIFFERENCE: &str = "d is in favour of the claim, in the units of the table
                           share training rows), or the number of runs that reach the value. In brackets stand the \
                           one-sided p-values of d and of its opposite, before any correction.";
 
+/// The explanation of published effects, where there are any.
+const POWER: &str = "Published d is the paper's, on the same sets. Power is the chance that this comparison by itself, before any \
+                     correction, would be found with this many runs if published d were true and the error is the one seen. \
+                     Without any effect the chance is";
+
 /// The comparisons that verdicts rest on, claim by claim.
 pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
+    let fine = account.card.metric.fine;
     let claims = account.claims.iter();
     let rows = claims.flat_map(|claim| {
         let evidence = claim.evidence.iter();
@@ -31,16 +37,21 @@ pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
                 found.sets.join(", "),
                 format!("{} ({own}, {opposite})", found.shown),
                 found.in_r.clone().unwrap_or(NOTHING.into()),
+                published(found.published.map(|effect| effect.gain), fine),
+                match found.published {
+                    Some(effect) => format!("{:.2}", effect.power),
+                    None => NOTHING.to_owned(),
+                },
             ]
         })
     });
-    let rows: Vec<Vec<String>> = rows.collect();
+    let mut rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         return;
     }
     document.heading("What the verdicts rest on");
     document.text(DIFFERENCE);
-    let head = [
+    let mut head = vec![
         "claim",
         "quantity",
         "model",
@@ -48,8 +59,24 @@ pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
         "sets",
         "d",
         "d of R, shown only",
+        "published d",
+        "power",
     ];
+    let mut effects = account.claims.iter().flat_map(|claim| &claim.evidence);
+    match effects.find_map(|found| found.published) {
+        Some(effect) => document.text(format!("{POWER} {:.3}.", effect.level)),
+        None => {
+            // Columns without any content.
+            rows.iter_mut().for_each(|row| row.truncate(row.len() - 2));
+            head.truncate(head.len() - 2);
+        }
+    }
     document.table(&head, rows);
+}
+
+/// A gain of the paper's with its sign, or nothing.
+fn published(gain: Option<f64>, fine: usize) -> String {
+    gain.map_or(NOTHING.into(), |gain| format!("{gain:+.fine$}"))
 }
 
 /// Every model against the baseline in the mean over the sets that count, beside the paper's. Nothing is written at scale
@@ -81,7 +108,7 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
                 true => NOTHING.to_owned(),
                 false => counted.join(", "),
             },
-            published(account, pair, &counted).unwrap_or(NOTHING.into()),
+            published(card.published_gain(pair, 1.0, &counted), card.metric.fine),
             shown(v),
             shown(on(Number::R)),
         ]
@@ -97,16 +124,4 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
         "d of R",
     ];
     document.table(&head, rows.collect());
-}
-
-/// The paper's difference in the mean over the same sets.
-fn published(account: &Account<'_>, pair: [&str; 2], sets: &[&str]) -> Option<String> {
-    let card = account.card;
-    let on = |set: &&str| {
-        let [own, other] = pair.map(|model| card.published(model, set));
-        Some(own?.mean - other?.mean)
-    };
-    let differences: Option<Vec<f64>> = sets.iter().map(on).collect();
-    let mean = mean(&differences?).ok()?;
-    Some(format!("{mean:+.0$}", card.metric.fine))
 }

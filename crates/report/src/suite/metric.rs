@@ -90,6 +90,15 @@ impl Metric {
         }
     }
 
+    /// The gain of one shown value over a share of the loss of another.
+    pub(crate) fn shown_gain(&self, own: f64, other: f64, share: f64) -> f64 {
+        let loss = |value| match self.shown {
+            Shown::ErrorAsAccuracy => 100.0 - value,
+            Shown::Plain | Shown::Percent => self.direction.loss(value),
+        };
+        share * loss(other) - loss(own)
+    }
+
     /// The factor of deviations of recorded values.
     pub fn factor(&self) -> f64 {
         match self.shown {
