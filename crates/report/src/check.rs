@@ -9,7 +9,7 @@ use crate::{Account, Preset, Results, Unit};
 pub struct Check {
     /// The property.
     pub name: &'static str,
-    /// Whether it was seen.
+    /// The outcome.
     pub mark: Mark,
 }
 

@@ -33,7 +33,7 @@ pub enum Test {
         count: usize,
         /// The hypotheses.
         of: Vec<Hypothesis>,
-        /// Whether the p-value counts both directions.
+        /// The directions that the p-value counts.
         side: Side,
     },
     /// The claim has no p-value: numbers are shown, and nothing is judged.
@@ -76,7 +76,7 @@ pub struct Hypothesis {
     pub than: Than,
     /// The sets. One whose [gate](crate::suite::Set::gate) the baseline misses does not count.
     pub sets: Vec<&'static str>,
-    /// Whether there must be more or less of the quantity.
+    /// The direction of the comparison: more or less of the quantity.
     pub sense: Sense,
     /// The amount by which the model may fall behind, in shown units. Zero unless "not worse" is tested.
     pub margin: f64,

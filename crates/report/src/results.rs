@@ -34,8 +34,8 @@ impl Number {
 
 /// The rows of the units that are finished.
 ///
-/// An arm is whatever holds units that belong together: one model on one set. A row answers a unit if all that it says of
-/// itself is said of the unit too; rows of an archive may say less than units do today.
+/// An arm is whatever holds units that belong together: one model on one set. A row answers a unit if all of its
+/// settings are settings of the unit; rows of an archive may have fewer settings than units have today.
 #[derive(Clone, Debug)]
 pub struct Results {
     direction: Direction,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What a suite without units has found.
+/// The outcome of a suite without units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
     /// The suite.

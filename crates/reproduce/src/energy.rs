@@ -1,4 +1,4 @@
-//! Whether points are a sample of a Gaussian: moments, and a test that looks at all of the distribution.
+//! Tests of whether points are a sample of a Gaussian: moments, and one that looks at all of the distribution.
 
 use bochner_dense::Cholesky;
 use bochner_numerics::{ArgumentError, Seed, argument, standard_normal};
@@ -18,7 +18,7 @@ const MOST: usize = 1024;
 /// $$ E = \frac2n \sum_i \mathbb E |y_i - Z| - \mathbb E |Z - Z'| - \frac1{n^2} \sum_{ij} |y_i - y_j| . $$
 ///
 /// Its distribution under the hypothesis depends on the number of points and dimensions alone, since mean and covariance
-/// are estimated anew in each sample that the points are compared with. So the test rejects a Gaussian exactly as often
+/// are estimated in each sample that the points are compared with. So the test rejects a Gaussian exactly as often
 /// as its level says. A permutation test against one sample of the fitted Gaussian does not: both samples then have
 /// nearly one mean and covariance, and of 300 samples of 64 points in 16 dimensions it rejected 2 at a level of one half.
 ///
@@ -154,7 +154,7 @@ mod tests {
         heads.iter().map(p_value).collect()
     }
 
-    /// How many heads Holm's procedure rejects at 1 %.
+    /// The number of heads that Holm's procedure rejects at 1 %.
     fn rejected_at(p_values: &[f64]) -> usize {
         let adjusted = bochner_report::statistics::holm(p_values);
         adjusted.iter().filter(|&&p| p <= 0.01).count()

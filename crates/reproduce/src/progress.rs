@@ -1,4 +1,4 @@
-//! What a running experiment shows: bars on a terminal, plain lines elsewhere.
+//! The display of a running experiment: bars on a terminal, plain lines elsewhere.
 
 use crate::Error;
 use crate::store::History;

@@ -14,7 +14,7 @@ use crate::study::{SEED, Study};
 use bochner_report::Scale;
 use serde::Serialize;
 
-/// How much is tried.
+/// The numbers of random cases and draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Effort {
     /// Random cases of each proposition; their dimensions run through 1 to 64.
@@ -26,7 +26,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// What a scale tries.
+    /// The effort of a scale.
     pub const fn of(scale: Scale) -> Self {
         let (cases, draws, counterexample) = match scale {
             Scale::Smoke => (256, 1, 2_000),

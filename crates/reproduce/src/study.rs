@@ -24,9 +24,9 @@ pub struct Study {
     pub name: &'static str,
     /// The title of the report.
     pub title: &'static str,
-    /// What one of its parts is called in rows and tables, in small letters.
+    /// The name of a part in rows and tables, in small letters.
     pub part: &'static str,
-    /// What the reader must know before the first table.
+    /// The text before the first table.
     pub opening: fn(Scale) -> String,
     /// Its parts, in the order in which they are measured.
     pub parts: &'static [Part],
@@ -46,20 +46,20 @@ impl Study {
     }
 }
 
-/// What was found about one part of a study.
+/// The numbers of one part of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// Its number, from 1.
     pub number: usize,
-    /// What it is about.
+    /// The title.
     pub title: &'static str,
-    /// What was tested, in words.
+    /// The tested statement, in words.
     pub statement: &'static str,
     /// Random cases, or other things that were tried.
     pub cases: usize,
-    /// What was measured.
+    /// The measured numbers.
     pub measures: Vec<Measure>,
-    /// What the reader must know besides.
+    /// Remarks for the reader.
     pub remarks: Vec<String>,
     /// Pictures.
     pub charts: Vec<Chart>,
@@ -69,17 +69,17 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Measure {
-    /// What it is.
+    /// Its name.
     pub what: String,
     /// The number.
     pub value: f64,
     /// Its standard error, where it has one.
     pub error: Option<f64>,
-    /// Where it must lie.
+    /// The range in which it must lie.
     pub allowed: Allowed,
 }
 
-/// Where a number must lie for its part to pass.
+/// The range in which a number must lie for its part to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! Whether the set-up is good enough to judge a set, and whether it is too good to be true.
+//! The adequacy of a set-up: good enough to judge a set, and not too good to be true.
 
 use super::NOTHING;
 use crate::document::Document;

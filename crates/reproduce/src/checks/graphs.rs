@@ -9,7 +9,7 @@ use bochner_numerics::{Seed, Tolerance, standard_normal};
 use bochner_report::check::Mark;
 use ndarray::{Array2, ArrayView2};
 
-/// What was counted in a graph's files, features or not.
+/// The sizes counted in a graph's files, features or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) set: PlanetoidSet,
@@ -36,7 +36,7 @@ impl Counted {
         }
     }
 
-    /// What the files must hold: the sizes of the graphs as they are published, and of the split.
+    /// The sizes that the files must have: those of the graphs as they are published, and of the split.
     fn expected(set: PlanetoidSet) -> Self {
         // The test nodes of Citeseer have numbers with gaps.
         let unlabelled = if set == PlanetoidSet::Citeseer { 15 } else { 0 };

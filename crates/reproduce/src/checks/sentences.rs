@@ -82,7 +82,7 @@ pub(crate) fn smallest_keys(data: SentenceData, rows: usize) -> SentenceData {
     }
 }
 
-/// What each mechanism adds to the softmax Transformer in one layer with 8 heads of width 64 and 64 spectral points: a
+/// The parameters that each mechanism adds to the softmax Transformer in one layer with 8 heads of width 64 and 64 spectral points: a
 /// sixth of the increments that the paper's column `# param.` implies.
 const INCREMENTS: [(&str, usize); 8] = [
     ("RBF-only", 0),

@@ -18,7 +18,7 @@ const STATEMENT: &str = "With q_i = [W h_i, 0], k_j = [0, W h_j], a in R^(2F), e
     exp(-|q_i - c a|^2 / 2) exp(-|c a - k_j|^2 / 2) exp((2 |c a|^2 + |q_i|^2 + |k_j|^2) / 2). With \
     one constant c, as printed, it is false.";
 
-/// What one case showed.
+/// The errors of one case.
 struct Errors {
     pairs: f64,
     rows: f64,

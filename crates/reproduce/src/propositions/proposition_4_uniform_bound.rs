@@ -22,7 +22,7 @@ const STATEMENT: &str = "On a set of diameter D, with s^2 = E|w1|^2 + E|w2|^2 an
     every e <= 4 sqrt 2 D s: P[sup |f_NS - k| >= e] <= 2^8 (D s / e)^2 exp(-R e^2 / (8 (d + 1))). \
     Without the condition on e, as printed, it is false.";
 
-/// What one case showed.
+/// The outcome of one case.
 struct Observed {
     /// The largest error on the set for each number of points: w1 = w2, the RBF kernel.
     rbf: [f64; POINTS.len()],

@@ -25,7 +25,7 @@ const STATEMENT: &str = "As p -> 0+, let G be the keys with the eventually large
     weights go to s_ij / sum_(l in G) s_il on G and to 0 elsewhere. That is one-hot when G is one key \
     and uniform only when the similarities on G are equal; as printed, without ties, it is false.";
 
-/// What one case showed.
+/// The outcome of one case.
 enum Observed {
     Limit {
         /// The largest error against the limit for each exponent.

@@ -1,4 +1,4 @@
-//! How fast an error falls with the number of spectral points.
+//! The rate at which an error falls with the number of spectral points.
 
 use crate::Error;
 use bochner_report::document::{Axis, Chart, Marks, Series};

@@ -1,4 +1,4 @@
-//! What takes minutes or a file system of its own: kills at random moments over all suites, and a disk that is full.
+//! Tests that take minutes or a file system of its own: kills at random moments over all suites, and a disk that is full.
 //! `cargo xtask ci --full` runs these tests.
 
 use crate::killed_runs_resume_bit_identically::{alone, files, without_seconds};
@@ -24,7 +24,7 @@ const LONGEST_LIFE: Duration = Duration::from_secs(2);
 /// The variable that names the directory of data files. Without it suites are left out that have no set without files.
 const DATA: &str = "BOCHNER_DATA";
 
-/// What measures of a clock are called by their suites: they differ from run to run.
+/// Words in the names of measures that a clock takes: they differ from run to run.
 const TIMED: [&str; 2] = ["seconds", "softmax over CAT"];
 
 const SIGKILL: i32 = 9;
@@ -177,7 +177,7 @@ rm "$DISK/ballast"
 run again
 "#;
 
-/// How a process gets a mount table of its own: as root, or in a user namespace.
+/// The ways to a mount table of a process's own: as root, or in a user namespace.
 const NAMESPACES: [&str; 2] = ["-m", "-Urm"];
 
 #[test]
