@@ -2,22 +2,44 @@
 //!
 //! A complexity is a statement about numbers of operations, so they are counted
 //! ([`bochner_numerics::operations`]): of a whole layer, projections included, for every mechanism
-//! of the registry. Polynomials in T, R and d are put through the counts on a grid in exact
-//! arithmetic; they must give the counts at other points too, without tolerance, and every one of
-//! their terms that grows with T must be bounded by a term that the paper prints. The clock comes
-//! second, at the larger scales: slopes of the logarithms of time and length.
+//! of the registry. Polynomials in T, R and d are put through the counts on a grid; they must give
+//! the counts at other points too, without tolerance, and every one of their terms that grows with T
+//! must be bounded by a term that the paper prints. The clock comes second, at the larger scales:
+//! slopes of the logarithms of time and length.
 
 pub(crate) mod clock;
 mod counts;
 mod kernel;
 mod polynomial;
-mod report;
 mod timing;
 
-pub(crate) use report::run;
-
 use crate::Error;
+use crate::study::Study;
 use bochner_attention::{Card, Form, Variant, card::Cost, registry};
+use bochner_report::Scale;
+
+/// The suite.
+pub(crate) static COMPLEXITY: Study = Study {
+    name: "complexity",
+    title: "Table 1, complexity",
+    part: "statement",
+    opening,
+    parts: &[
+        |_| counts::layers(),
+        |_| counts::linear_time(),
+        |_| counts::copula(),
+        timing::growth,
+    ],
+};
+
+fn opening(_: Scale) -> String {
+    format!(
+        "Operations of one forward pass on one sequence: T tokens, width d over M = {} heads, R spectral points. A \
+         multiply-add is a multiplication or division with the addition that goes with it; additions on their own are \
+         not counted. The polynomials go through the counts on a grid. Counts are those without a mask.",
+        counts::HEADS
+    )
+}
 
 /// The mechanisms that Table 1 states a cost for.
 fn mechanisms() -> impl Iterator<Item = (Variant, Card, Cost)> {
@@ -37,6 +59,3 @@ fn with_points(variant: &Variant, points: usize) -> Result<Variant, Error> {
     let sized = variant.with_points(points)?;
     Ok(sized.with_form(Form::Pairwise)?)
 }
-
-/// The suite's name on the command line.
-pub const SUITE: &str = "complexity";

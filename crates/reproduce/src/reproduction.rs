@@ -40,12 +40,14 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
         if done.is_interrupted() {
             break;
         }
-        if let Entry::Trained(suite) = suite {
-            let table = run_suite(suite, config, &store, interrupt)?;
-            done.tables.push(table);
-        } else if config.shard.holds(0) {
-            let assessment = suite.measure(config, &store, interrupt).transpose()?;
-            done.assessments.extend(assessment);
+        match suite {
+            Entry::Trained(suite) => done
+                .tables
+                .push(run_suite(suite, config, &store, interrupt)?),
+            Entry::Study(study) if config.shard.holds(0) => {
+                done.assessments.push(study.run(config, &store, interrupt)?);
+            }
+            Entry::Study(_) => {}
         }
     }
     Ok(done)

@@ -60,11 +60,10 @@ pub use regression::REGRESSION;
 pub use time::TIME;
 pub use translation::TRANSLATION;
 
+use crate::complexity::COMPLEXITY;
 use crate::propositions::PROPOSITIONS;
 use crate::study::Study;
 use crate::suite::Suite;
-use crate::{Assessment, Config, Error, Store, complexity};
-use std::sync::atomic::AtomicBool;
 
 /// A suite that can be asked for by name.
 #[derive(Clone, Copy)]
@@ -73,12 +72,7 @@ pub enum Entry {
     Trained(&'static dyn Suite),
     /// Its statements are measured in one go.
     Study(&'static Study),
-    /// It is measured in one go, and has rows of its own.
-    Measured(&'static str, Measure),
 }
-
-/// Measures a suite in one go and reports on it.
-type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
 pub const SUITES: [Entry; 19] = [
@@ -91,7 +85,7 @@ pub const SUITES: [Entry; 19] = [
     Entry::Study(&FLOW),
     Entry::Study(&PRIMAL),
     Entry::Study(&CAT),
-    Entry::Measured(complexity::SUITE, complexity::run),
+    Entry::Study(&COMPLEXITY),
     Entry::Trained(&DATAPOINTS),
     Entry::Trained(&TIME),
     Entry::Trained(&FIGURE_2),
@@ -119,21 +113,6 @@ impl Entry {
         match self {
             Self::Trained(suite) => suite.card().name,
             Self::Study(study) => study.name,
-            Self::Measured(name, _) => name,
-        }
-    }
-
-    /// Measures the suite and reports on it, if that is done in one go.
-    pub(crate) fn measure(
-        self,
-        config: &Config,
-        store: &Store,
-        interrupt: &AtomicBool,
-    ) -> Option<Result<Assessment, Error>> {
-        match self {
-            Self::Trained(_) => None,
-            Self::Study(study) => Some(study.run(config, store, interrupt)),
-            Self::Measured(_, measure) => Some(measure(config, store, interrupt)),
         }
     }
 
@@ -141,7 +120,7 @@ impl Entry {
     pub fn trained(self) -> Option<&'static dyn Suite> {
         match self {
             Self::Trained(suite) => Some(suite),
-            Self::Study(_) | Self::Measured(..) => None,
+            Self::Study(_) => None,
         }
     }
 }

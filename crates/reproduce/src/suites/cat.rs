@@ -1,7 +1,7 @@
 //! CAT: time against length, and a masked token against softmax attention at equal width.
 
 use crate::Error;
-use crate::complexity::clock::{LONG_ENOUGH, lap};
+use crate::complexity::clock::{self, LONG_ENOUGH};
 use crate::runner::pool;
 use crate::study::case::Case;
 use crate::study::{Finding, Measure, SEED, Study};
@@ -131,8 +131,7 @@ fn seconds_of(variant: &Variant, tokens: usize, scale: Scale) -> Result<f64, Err
             Ok(())
         };
         forward()?;
-        let lap = lap(long_enough, forward)?;
-        Ok(lap.processor.unwrap_or(lap.wall))
+        clock::seconds_of(long_enough, forward)
     })
 }
 
