@@ -1,33 +1,36 @@
-//! What is to be reproduced, and how.
+//! The configuration of a reproduction.
 
 use crate::suite::Suite;
 use crate::suites::{Entry, SUITES};
 use crate::{Error, Shard};
 use bochner_datasets::Policy;
+use bochner_models::RESULTS;
 use bochner_report::Scale;
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan};
 use bochner_report::suite::Card;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is to be reproduced, and how.
+/// The configuration of a reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The suites by name; none means all.
     pub suites: Vec<String>,
-    /// How large.
+    /// The size of the experiments.
     pub scale: Scale,
     /// Data sets by name; none means all. A table without any of them is left out.
     pub sets: Vec<String>,
     /// Models by name; none means all. A table without any of them is left out; reports show what is
     /// there of the others too.
     pub models: Vec<String>,
-    /// Where data files are looked for first.
+    /// The directory in which data files are looked for first.
     pub data: Option<PathBuf>,
-    /// Whether missing files may be downloaded.
+    /// The permission to download missing files.
     pub downloads: Policy,
-    /// Where results are kept.
+    /// The directory of the results.
     pub out: PathBuf,
+    /// Other output directories, whose rows of equal descriptions are taken over.
+    pub import: Vec<PathBuf>,
     /// Units that run at a time.
     pub jobs: usize,
     /// Threads of all units together.
@@ -52,6 +55,7 @@ impl Default for Config {
             data: None,
             downloads: Policy::Download,
             out: "results".into(),
+            import: Vec::new(),
             jobs: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             shard: Shard::WHOLE,
@@ -88,6 +92,21 @@ impl Config {
         Ok(SUITES.into_iter().filter(is_asked).collect())
     }
 
+    /// The options that shards of one run have in common, as one line.
+    pub(crate) fn described(&self, suites: &[Entry]) -> String {
+        let suites: Vec<&str> = suites.iter().map(|suite| suite.name()).collect();
+        let mut text = format!("a run of {} at scale {}", suites.join(", "), self.scale);
+        for (option, names) in [("sets", &self.sets), ("models", &self.models)] {
+            if !names.is_empty() {
+                text += &format!(", {option} {}", names.join(", "));
+            }
+        }
+        if let Some(epochs) = self.epochs {
+            text += &format!(", {epochs} epochs");
+        }
+        format!("{text}, arithmetic {RESULTS}")
+    }
+
     /// An option that was given and means something to tables of trained models only.
     fn of_tables_alone(&self) -> Option<(&'static str, String)> {
         let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
@@ -95,9 +114,11 @@ impl Config {
         let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
         let data = self.data.as_ref();
         let data = data.map(|data| ("--data", data.display().to_string()));
+        let import = self.import.first();
+        let import = import.map(|directory| ("--import", directory.display().to_string()));
         let whole = self.shard == Shard::WHOLE;
         let shard = (!whole).then(|| ("--shard", self.shard.to_string()));
-        sets.or(models).or(epochs).or(data).or(shard)
+        sets.or(models).or(epochs).or(data).or(import).or(shard)
     }
 
     /// Refuses what cannot be run.
@@ -140,22 +161,9 @@ impl Config {
     /// Refuses a set that no suite runs at the scale, and names the scales that run it.
     fn check_scale(&self, suites: &[&dyn Suite]) -> Result<(), Error> {
         for name in &self.sets {
-            let runs = |scale: Scale| {
-                suites.iter().any(|suite| {
-                    let sets = suite.card().asked(scale, std::slice::from_ref(name));
-                    let frame = Frame {
-                        scale,
-                        epochs: None,
-                        on_request: OnRequest::LeftOut,
-                    };
-                    !Plan::new(*suite, &sets, frame, Choices::None)
-                        .arms
-                        .is_empty()
-                })
-            };
-            if !runs(self.scale) {
-                let scales = [Scale::Smoke, Scale::Desk, Scale::Paper].into_iter();
-                let scales: Vec<&str> = scales.filter(|s| runs(*s)).map(Scale::name).collect();
+            let scales = scales(suites, name);
+            if !scales.contains(&self.scale) {
+                let scales: Vec<&str> = scales.into_iter().map(Scale::name).collect();
                 let expected = format!(
                     "a set that scale {} runs; {name} is run with --scale {}",
                     self.scale,
@@ -179,6 +187,24 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// The scales at which some of the suites have arms on a set.
+pub(crate) fn scales(suites: &[&dyn Suite], set: &str) -> Vec<Scale> {
+    let runs = |scale: &Scale| {
+        suites.iter().any(|suite| {
+            let sets = suite.card().asked(*scale, &[set.to_owned()]);
+            let frame = Frame {
+                scale: *scale,
+                epochs: None,
+                on_request: OnRequest::LeftOut,
+            };
+            let plan = Plan::new(*suite, &sets, frame, Choices::None);
+            !plan.arms.is_empty()
+        })
+    };
+    let all = [Scale::Smoke, Scale::Desk, Scale::Paper];
+    all.into_iter().filter(runs).collect()
 }
 
 /// Refuses a name that is not among those that the suites asked for know, in any case.

@@ -1,4 +1,4 @@
-//! What can go wrong while experiments run.
+//! The errors of running experiments.
 
 use bochner_nn::Integrity;
 use std::borrow::Cow;
@@ -12,11 +12,11 @@ pub enum Error {
     /// A file or directory could not be read or written.
     #[error("cannot {action} {}: {source}; {}", path.display(), advice(source))]
     Io {
-        /// What was tried: "write", "read", "create".
+        /// The action: "write", "read", "create".
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The answer of the system.
         source: io::Error,
     },
     /// A result file is not what was written there.
@@ -27,7 +27,7 @@ pub enum Error {
     CorruptResult {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with line and column where known.
+        /// The fault, with line and column where known.
         reason: String,
     },
     /// A result file holds the result of another unit than its name says.
@@ -42,6 +42,31 @@ pub enum Error {
         /// The unit that the file's content names.
         found: String,
     },
+    /// A directory to import from is no output directory.
+    #[error(
+        "{} has no directory `units`, so that no rows can be imported from it; name the --out of another run",
+        path.display()
+    )]
+    NoResults {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A row to import was written by a newer program.
+    #[error(
+        "the row {} has version {found} of the {what}, and this program knows {known}; import it with the program that \
+         wrote it, or a newer one",
+        path.display()
+    )]
+    NewerResult {
+        /// The file.
+        path: PathBuf,
+        /// The versioned thing: "suite" or "arithmetic".
+        what: &'static str,
+        /// The version in the row.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+    },
     /// An archive holds no rows of a suite of training runs.
     #[error(
         "{} holds no rows of a suite of training runs, so that no page can be written from them; name a directory such as \
@@ -52,13 +77,37 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// Another run holds the output directory.
+    /// This run, or this shard of it, already holds the output directory.
     #[error(
-        "another run is writing to {}; wait for it, or give this one another directory with --out \
-         and copy the two together afterwards",
+        "this run, or this shard of it, is writing to {} already; wait for it, or give this one another directory with \
+         --out",
         path.display()
     )]
     Locked {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// Another run holds the output directory.
+    #[error(
+        "{running} is writing to {}, and this is {given}; only shards of one run, with equal options, share a directory. \
+         Wait for it, or give this one another directory with --out and merge the two with --import",
+        path.display()
+    )]
+    OtherRun {
+        /// The output directory.
+        path: PathBuf,
+        /// The shard and the run that hold it.
+        running: String,
+        /// The shard and the run that were refused.
+        given: String,
+    },
+    /// Several shards cannot share a directory whose file system has no locks.
+    #[error(
+        "the file system of {} has no file locks, so that shards cannot share it; give each shard its --out, and merge \
+         them with --import",
+        path.display()
+    )]
+    NoLocks {
         /// The output directory.
         path: PathBuf,
     },
@@ -73,7 +122,7 @@ pub enum Error {
     Trial {
         /// The unit's id.
         unit: String,
-        /// What the model said.
+        /// The message of the model.
         message: String,
     },
     /// A model could not be saved or restored.
@@ -86,7 +135,7 @@ pub enum Error {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What the model said.
+        /// The message of the model.
         message: String,
     },
     /// The weights that were kept of the epoch of the V-number cannot be looked at.
@@ -100,7 +149,7 @@ pub enum Error {
         unit: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A row of a set does not hold what a suite looks at.
@@ -113,9 +162,9 @@ pub enum Error {
         set: &'static str,
         /// The row, counted from zero.
         row: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
-        /// What should.
+        /// The text that should.
         expected: &'static str,
     },
     /// A mechanism would see an order of rows that have none.
@@ -150,9 +199,9 @@ pub enum Error {
     InvalidOption {
         /// The option.
         option: &'static str,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What would do.
+        /// The values that would do.
         expected: String,
     },
     /// Two series that belong together have different lengths, or are too short.
@@ -182,7 +231,7 @@ pub enum Error {
     /// The threads of a run could not be started.
     #[error("cannot start the worker threads: {source}; try fewer with --threads")]
     Threads {
-        /// What the pool said.
+        /// The message of the pool.
         #[from]
         source: rayon::ThreadPoolBuildError,
     },

@@ -8,8 +8,8 @@
 //!   description is neither taken for it nor overwritten.
 //! * **Nothing is lost.** A finished unit is one JSON line in a file of its own ([`Store`]), written whole or not at all,
 //!   and never run twice. A running unit saves how far it is ([`runner`]). An interrupt, a full disk or a power cut stops a
-//!   run; the next one goes on, whatever the commit, and ends with the same bits. Parts of a list run anywhere ([`Shard`])
-//!   and are merged by copying files.
+//!   run; the next one goes on, whatever the commit, and ends with the same bits. Parts of a list run anywhere ([`Shard`]):
+//!   in one directory on one file system, or in several that an import merges.
 //! * **Two numbers, always.** The R-number is the best test error over all epochs. It is what the paper publishes, and
 //!   optimistic, since the test part chooses the epoch. The V-number is the test error in the epoch that a separate
 //!   validation part chooses. V-numbers alone decide.
@@ -97,6 +97,7 @@ mod energy;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod list;
 pub mod mechanisms;
 mod progress;
 pub mod propositions;
@@ -115,6 +116,7 @@ mod versions;
 pub use assessment::Assessment;
 pub use config::Config;
 pub use error::Error;
+pub use list::list;
 pub use reproduction::{Reproduction, report, reproduce};
 pub use run::SuiteRun;
 pub use shard::Shard;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use bochner_datasets::Policy;
+use bochner_datasets::{DataStore, Policy};
 use bochner_report::Scale;
 use bochner_reproduce::suites::{Entry, SUITES};
 use bochner_reproduce::{Config, Error, Shard};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What a shell reports for a command that was interrupted.
+/// The exit code that a shell reports for a command that was interrupted.
 const INTERRUPTED: u8 = 130;
 
 /// Runs the experiments of the paper and reports paper, ours, difference and verdict.
@@ -30,22 +30,25 @@ struct Arguments {
     command: Option<Task>,
     #[arg(value_name = "SUITE", help = suites())]
     suites: Vec<String>,
-    /// How large: smoke takes minutes, desk hours, paper wants a cluster
+    /// The size: smoke takes minutes, desk hours, paper wants a cluster
     #[arg(long, default_value = "smoke", value_parser = str::parse::<Scale>)]
     scale: Scale,
-    /// Where data files are looked for before the user's cache and the network
+    /// The directory of data files, before the user's cache and the network
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where results are kept; finished units found there are not run again
+    /// The directory of results; finished units found there are not run again
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
+    /// Take over the rows of equal descriptions from another --out; may be given several times
+    #[arg(long, value_name = "DIR")]
+    import: Vec<PathBuf>,
     /// Units that run at a time
     #[arg(long, value_name = "N", default_value_t = 1)]
     jobs: usize,
     /// Threads of all jobs together [default: the processor's]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Run the i-th of n parts; merge the directories by copying them together
+    /// Run the i-th of n parts; parts of one run may share an --out on one file system, and --import merges others
     #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
     shard: Shard,
     #[arg(long = "set", value_name = "NAME", help = sets())]
@@ -67,6 +70,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// List suites, sets and models, and which data files are there; nothing is run
+    List {
+        /// The directory of data files, before the user's cache
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
     /// Judge the rows of an archive by the rules of today and write its page; nothing is run
     Report {
         /// The archive: a directory with a rows.jsonl, such as docs/results/table4-paper, in which report.md and its
@@ -81,13 +90,13 @@ enum Task {
     },
 }
 
-/// What the command line says about suites.
+/// The help on suites.
 fn suites() -> String {
     let names = SUITES.map(Entry::name).join(", ");
     format!("The suites to run: {names} [default: all]")
 }
 
-/// What the command line says about sets.
+/// The help on sets.
 fn sets() -> String {
     let suites = SUITES.into_iter().filter_map(Entry::trained);
     let names = suites.flat_map(|suite| suite.card().sets.iter().map(|set| set.name));
@@ -106,14 +115,25 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    if let Some(Task::Report {
-        directory,
-        with,
-        html,
-    }) = arguments.command
-    {
-        print!("{}", bochner_reproduce::report(&directory, &with, html)?);
-        return Ok(ExitCode::SUCCESS);
+    match arguments.command {
+        None => {}
+        Some(Task::List { data }) => {
+            let files = DataStore::new(Policy::Offline);
+            let files = match data {
+                Some(directory) => files.with_directory(directory)?,
+                None => files,
+            };
+            print!("{}", bochner_reproduce::list(&files));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Task::Report {
+            directory,
+            with,
+            html,
+        }) => {
+            print!("{}", bochner_reproduce::report(&directory, &with, html)?);
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let config = config(arguments)?;
     // A training step asks for the memory that the last one gave back.
@@ -145,6 +165,7 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
             Policy::Download
         },
         out: arguments.out,
+        import: arguments.import,
         jobs: arguments.jobs,
         threads: arguments.threads.unwrap_or(defaults.threads),
         shard: arguments.shard,

@@ -9,10 +9,10 @@ use bochner_report::page;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What a reproduction has done.
+/// The outcome of a reproduction.
 #[derive(Debug, Default)]
 pub struct Reproduction {
-    /// What was asked for.
+    /// The suites asked for.
     pub suites: Vec<&'static str>,
     /// The suites that are measured in one go.
     pub assessments: Vec<Assessment>,
@@ -30,8 +30,8 @@ pub struct Reproduction {
 /// An option that cannot be used, an output directory that cannot be written, a damaged result.
 pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
     config.check()?;
-    let store = Store::open(&config.out)?;
     let suites = config.selected()?;
+    let store = Store::share(&config.out, config.shard, &config.described(&suites))?;
     let mut done = Reproduction {
         suites: suites.iter().map(|suite| suite.name()).collect(),
         ..Reproduction::default()
@@ -143,6 +143,8 @@ mod tests {
             suite,
             outcome: Outcome::default(),
             units,
+            imported: 0,
+            left_out: vec![],
             skipped: vec![skipped],
             by_name: false,
             checks: vec![],

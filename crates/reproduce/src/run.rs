@@ -1,48 +1,29 @@
 //! A run of a suite that is made of training runs: load, decide, train, judge, report.
 
+mod summary;
+
+pub use summary::SuiteRun;
+
 use crate::assessment::keep;
 use crate::runner::{self, Options, Outcome, Units};
+use crate::store::Imports;
 use crate::suite::{Source, Suite};
 use crate::versions::stamp;
 use crate::{Config, Error, Store, Trial, trial};
 use bochner_datasets::DataStore;
 use bochner_report::check::{self, Check, Mark};
 use bochner_report::claim::check_names;
-use bochner_report::judge::Judged;
 use bochner_report::judge::judge;
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan, Role};
 use bochner_report::row::Artefacts;
 use bochner_report::row::Row;
-use bochner_report::skipped::{Remedy, Skipped};
+use bochner_report::skipped::Skipped;
 use bochner_report::suite::{Card, Model, Set};
 use bochner_report::{Account, Results, Scale, Unit};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// What a run of a suite has done.
-#[derive(Debug)]
-pub struct SuiteRun {
-    /// Which suite.
-    pub suite: &'static str,
-    /// What the runner did.
-    pub outcome: Outcome,
-    /// How many units there are to run or to show, in all parts of the list together.
-    pub units: usize,
-    /// Sets that were left out.
-    pub skipped: Vec<Skipped>,
-    /// Whether the sets were asked for by name.
-    pub by_name: bool,
-    /// The checks of scale `smoke`; none at other scales, with other epochs, or of some models alone.
-    pub checks: Vec<Check>,
-    /// The claims of the paper.
-    pub claims: Vec<Judged>,
-    /// The report, in both forms, the rows and the artefacts.
-    pub files: Vec<PathBuf>,
-}
-
-/// What is loaded and decided before anything is trained.
+/// Data and decisions that training starts from.
 struct Loaded {
     suite: &'static dyn Suite,
     sources: BTreeMap<&'static str, Box<dyn Source>>,
@@ -79,9 +60,19 @@ pub(crate) fn run_suite(
         Some(directory) => files.with_directory(directory)?,
         None => files,
     };
+    let mut imports = Imports::read(&config.import, suite.card())?;
     let loaded = load(suite, config, &files)?;
-    let outcome = train(config, store, interrupt, &loaded)?;
-    conclude(config, store, &files, &loaded, outcome)
+    let (outcome, planned) = train(config, store, interrupt, &loaded, &mut imports)?;
+    let run = conclude(config, store, &files, &loaded, outcome)?;
+    Ok(SuiteRun {
+        imported: imports.taken,
+        left_out: match run.outcome.interrupted {
+            // The plan is not known to its end.
+            true => Vec::new(),
+            false => imports.left_out(&planned),
+        },
+        ..run
+    })
 }
 
 /// The models asked for by name that run only then.
@@ -171,7 +162,8 @@ impl Loaded {
     }
 }
 
-/// Trains in rounds: what is known, then what choices rest on, then what is known with them, until nothing is new.
+/// Trains in rounds: what is known, then what choices rest on, then what is known with them, until nothing is new. Returns
+/// the outcome and the units of all rounds and shards.
 ///
 /// Every round is one of the list of units as a run from scratch sees it, so that shards agree on their parts.
 fn train(
@@ -179,7 +171,8 @@ fn train(
     store: &Store,
     interrupt: &AtomicBool,
     loaded: &Loaded,
-) -> Result<Outcome, Error> {
+    imports: &mut Imports,
+) -> Result<(Outcome, Vec<Unit>), Error> {
     let options = Options {
         jobs: config.jobs,
         threads: config.threads,
@@ -189,6 +182,7 @@ fn train(
     };
     let (mut outcome, mut results) = (Outcome::default(), loaded.results());
     let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut planned = Vec::new();
     loop {
         let plan = loaded.plan(Choices::Of(&results));
         let mut new = |units: Vec<Unit>| {
@@ -196,6 +190,10 @@ fn train(
             new.collect::<Vec<Unit>>()
         };
         let (choosing, units) = (new(plan.choosing()), new(plan.units()));
+        for unit in choosing.iter().chain(&units) {
+            imports.take(unit, store)?;
+            planned.push(unit.clone());
+        }
         let places = units.into_iter().enumerate();
         let mine = places
             .filter(|(place, unit)| config.shard.holds(*place) && config.wants(&unit.variant));
@@ -208,15 +206,18 @@ fn train(
         let first = choosing
             .iter()
             .filter(|unit| config.wants(&unit.variant) || shared.contains(unit));
-        let first: Vec<Unit> = first.cloned().collect();
+        let mut first: Vec<Unit> = first.cloned().collect();
+        // Shards in one directory find what others have run, and so begin at different places.
+        let start = config.shard.start(first.len());
+        first.rotate_left(start);
         for units in [&mine, &first] {
             outcome.add(runner::run(units, loaded, store, &options)?);
             if outcome.interrupted {
-                return Ok(outcome);
+                return Ok((outcome, planned));
             }
         }
         if choosing.is_empty() {
-            return Ok(outcome);
+            return Ok((outcome, planned));
         }
         collect(&mut results, &choosing, store)?;
     }
@@ -237,6 +238,7 @@ fn conclude(
     loaded: &Loaded,
     outcome: Outcome,
 ) -> Result<SuiteRun, Error> {
+    let _turn = store.reporting()?;
     let (suite, card) = (loaded.suite, loaded.suite.card());
     let (mut shown, mut results) = what_is_there(store, loaded)?;
     let requested: Vec<&str> = requested(config, card).map(|model| model.name).collect();
@@ -294,6 +296,8 @@ fn conclude(
         suite: card.name,
         outcome,
         units: shown.units().len(),
+        imported: 0,
+        left_out: Vec::new(),
         skipped: loaded.skipped.clone(),
         by_name: !config.sets.is_empty(),
         files: written,
@@ -317,7 +321,7 @@ fn artefacts(
     Ok(kept)
 }
 
-/// How many of the finished units have no artefacts, for which pictures lack them.
+/// A note on the finished units without artefacts, which pictures lack.
 fn without_artefacts(
     plan: &Plan,
     results: &Results,
@@ -397,7 +401,7 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
     }
 }
 
-/// What the reader must know besides the numbers.
+/// Notes for the reader besides the numbers.
 fn notes(config: &Config, card: &Card, outcome: &Outcome) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(epochs) = config.epochs {
@@ -413,63 +417,4 @@ fn notes(config: &Config, card: &Card, outcome: &Outcome) -> Vec<String> {
     let failed = outcome.failed.iter();
     notes.extend(failed.map(|(_, error)| format!("**Failed**: {error}.")));
     notes
-}
-
-impl SuiteRun {
-    /// Whether everything that was asked for ran and nothing that was checked failed.
-    ///
-    /// A set that cannot be had may be missing unless it was asked for by name; a wrong file never.
-    pub fn is_good(&self) -> bool {
-        let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
-        let wrong = |skipped: &Skipped| skipped.remedy == Remedy::Repair;
-        self.outcome.failed.is_empty()
-            && !self
-                .skipped
-                .iter()
-                .any(|skipped| self.by_name || wrong(skipped))
-            && (self.outcome.interrupted || self.checks.iter().all(passed))
-    }
-
-    /// A few lines for the terminal.
-    pub fn summary(&self) -> String {
-        let mut text = String::new();
-        let outcome = &self.outcome;
-        let _ = writeln!(
-            text,
-            "{} units run, {} finished before, {} failed{}",
-            outcome.computed,
-            outcome.found,
-            outcome.failed.len(),
-            if outcome.interrupted {
-                "; interrupted, run it again to go on"
-            } else {
-                ""
-            }
-        );
-        for check in &self.checks {
-            let (mark, seen) = match &check.mark {
-                Mark::Passed(seen) => ("passed", seen),
-                Mark::Failed(seen) => ("FAILED", seen),
-                Mark::NotRun(seen) => ("not run", seen),
-            };
-            let _ = writeln!(text, "{mark:>8}  {} ({seen})", check.name);
-        }
-        for claim in &self.claims {
-            let _ = writeln!(text, "{:>8}  {}: {}", claim.name, claim.text, claim.verdict);
-            for found in &claim.evidence {
-                let _ = writeln!(text, "          {found}");
-            }
-        }
-        for skipped in &self.skipped {
-            let _ = writeln!(
-                text,
-                " skipped  {}: {}\n          {}",
-                skipped.set, skipped.reason, skipped.remedy
-            );
-        }
-        for file in &self.files {
-            let _ = writeln!(text, " written  {}", file.display());
-        }
-        text
-    }
 }

@@ -92,7 +92,8 @@ pub fn run(
     };
     run.work(&todo)?;
     let mut outcome = run.outcome.into_inner().unwrap_or_else(|e| e.into_inner());
-    outcome.interrupted = outcome.computed + outcome.failed.len() < todo.len();
+    let settled = outcome.computed + outcome.failed.len() + outcome.found - found;
+    outcome.interrupted = settled < todo.len();
     Ok(outcome)
 }
 
@@ -144,11 +145,23 @@ impl Run<'_> {
             let Some(unit) = todo.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
-            let result = pool.install(|| self.unit(unit, &mut display));
-            self.settle(unit, result)
+            self.take(unit, pool, &mut display)
                 .inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
         }
         Ok(())
+    }
+
+    /// Runs a unit, unless another shard has finished it by now.
+    fn take(&self, unit: &Unit, pool: &ThreadPool, display: &mut Worker) -> Result<(), Error> {
+        let Some(_turn) = self.store.claim(unit, || self.stopped())? else {
+            return Ok(());
+        };
+        if self.store.row(unit)?.is_some() {
+            self.outcome.lock().unwrap_or_else(|e| e.into_inner()).found += 1;
+            return Ok(());
+        }
+        let result = pool.install(|| self.unit(unit, display));
+        self.settle(unit, result)
     }
 
     fn stopped(&self) -> bool {

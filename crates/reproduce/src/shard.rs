@@ -15,6 +15,21 @@ impl Shard {
     /// The whole list.
     pub const WHOLE: Self = Self { index: 1, count: 1 };
 
+    /// Whether there are other shards of the list.
+    pub const fn is_one_of_several(self) -> bool {
+        self.count > 1
+    }
+
+    /// Whether the two are different parts of one division of a list.
+    pub const fn is_beside(self, other: Self) -> bool {
+        self.count == other.count && self.index != other.index
+    }
+
+    /// The first of the places in a list that every shard goes through, different for each shard.
+    pub const fn start(self, length: usize) -> usize {
+        (self.index - 1) * length / self.count
+    }
+
     /// Whether the unit at this place of the list belongs to the part.
     pub const fn holds(self, place: usize) -> bool {
         place % self.count == self.index - 1

@@ -2,16 +2,20 @@
 
 mod atomic;
 mod checkpoint;
+mod import;
+mod sharing;
 
 use bochner_report::archive::Left;
 use bochner_report::row::{Artefacts, Row};
 pub use checkpoint::{Checkpoint, History};
+pub(crate) use import::Imports;
+use sharing::{Place, Turn};
 
-use crate::Error;
+use crate::{Error, Shard};
 use bochner_report::Unit;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -30,18 +34,17 @@ use std::path::{Path, PathBuf};
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
-/// are written before. Directories of several runs are merged by copying `units` and `artefacts`
-/// together, since equal names mean equal units.
+/// are written before. The option `--import` takes over the rows of another directory.
 ///
-/// One process at a time writes to a directory; the lock is given up when the process ends,
-/// however it ends.
+/// One run at a time writes to a directory: one process, or the shards of the run, which share the units that all of them
+/// need. A place is given up when its process ends, however it ends.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
-    _lock: File,
+    place: Place,
 }
 
-/// What is a store's own; other files of the directory are never touched.
+/// The directories of a store; other files of its root are never touched.
 const PARTS: [&str; 7] = [
     "units",
     "artefacts",
@@ -59,25 +62,53 @@ pub(crate) const LOOK: &str = "look";
 const KINDS: [&str; 4] = ["v", "r", "first", LOOK];
 
 impl Store {
-    /// Opens a directory, making it where needed, and removes what an interrupted run left half
-    /// written.
+    /// Opens a directory for one process alone.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written, [`Error::Locked`] if another process writes to it.
+    /// As [`share`](Self::share).
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::share(root, Shard::WHOLE, "a run")
+    }
+
+    /// Opens a directory for a shard of a run of this description, making it where needed. The first one there removes
+    /// what interrupted runs left half written.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written. [`Error::Locked`], [`Error::OtherRun`] and [`Error::NoLocks`] if another
+    /// process writes to it with which it cannot be shared.
+    pub fn share(root: impl Into<PathBuf>, shard: Shard, run: &str) -> Result<Self, Error> {
         let root = root.into();
         fs::create_dir_all(&root).map_err(Error::io("create", &root))?;
-        let lock = lock(&root)?;
+        let place = Place::take(&root, shard, run, || {
+            let parts = PARTS.iter().map(|part| root.join(part));
+            let mut there = parts.filter(|part| part.is_dir());
+            there.try_for_each(|part| atomic::clean(&part))
+        })?;
         for part in ["units", "artefacts", "checkpoints"] {
             let directory = root.join(part);
             fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
         }
-        for part in PARTS.map(|part| root.join(part)) {
-            if part.is_dir() {
-                atomic::clean(&part)?;
-            }
-        }
-        Ok(Self { root, _lock: lock })
+        Ok(Self { root, place })
+    }
+
+    /// Waits until no other shard runs a unit; `None` if `is_over` comes true before.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn claim(
+        &self,
+        unit: &Unit,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Option<Turn>, Error> {
+        self.place.unit(&unit.id(), is_over)
+    }
+
+    /// Waits until no other shard writes reports: the last one to do so sees the rows of all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn reporting(&self) -> Result<Turn, Error> {
+        self.place.report()
     }
 
     /// The directory.
@@ -91,7 +122,7 @@ impl Store {
     /// [`Error::CorruptResult`] and [`Error::ForeignResult`], naming the file: results are never
     /// dropped silently.
     pub fn row(&self, unit: &Unit) -> Result<Option<Row>, Error> {
-        let path = self.place("units", unit);
+        let path = self.path_of("units", unit);
         let Some(row) = read_json::<Row>(&path)? else {
             return Ok(None);
         };
@@ -109,7 +140,7 @@ impl Store {
     /// # Errors
     /// [`Error::CorruptResult`], naming the file.
     pub fn artefacts(&self, unit: &Unit) -> Result<Option<Artefacts>, Error> {
-        read_json(&self.place("artefacts", unit))
+        read_json(&self.path_of("artefacts", unit))
     }
 
     /// Records a finished unit and removes what only an unfinished one needs.
@@ -118,8 +149,8 @@ impl Store {
     /// [`Error::Io`]; the units recorded before stay as they are.
     pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
         // The row makes the unit finished, so that it comes last.
-        atomic::write(&self.place("artefacts", &row.unit), &line(artefacts))?;
-        atomic::write(&self.place("units", &row.unit), &line(row))?;
+        atomic::write(&self.path_of("artefacts", &row.unit), &line(artefacts))?;
+        atomic::write(&self.path_of("units", &row.unit), &line(row))?;
         self.clear(&row.unit)
     }
 
@@ -153,7 +184,7 @@ impl Store {
         atomic::put_in_place(&unfinished, &path)
     }
 
-    /// Removes all weights of a unit: those of a run that nobody goes on with. None are nothing to remove.
+    /// Removes all weights of a unit: those of a run that is not continued. A unit without any is fine.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -162,7 +193,7 @@ impl Store {
         kept.try_for_each(|path| atomic::remove(&path))
     }
 
-    /// Where the weights of a unit are kept: `kind` is `v`, `r`, `first` or `look`.
+    /// The path of the weights of a unit: `kind` is `v`, `r`, `first` or `look`.
     pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
         let name = format!("{}.{kind}", unit.id());
         self.root.join("weights").join(&unit.suite).join(name)
@@ -236,7 +267,7 @@ impl Store {
         Ok(path)
     }
 
-    fn place(&self, part: &str, unit: &Unit) -> PathBuf {
+    fn path_of(&self, part: &str, unit: &Unit) -> PathBuf {
         self.root
             .join(part)
             .join(&unit.suite)
@@ -247,19 +278,6 @@ impl Store {
 /// Writes a file so that a reader sees the old content or the new, never a part.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     atomic::write(path, bytes)
-}
-
-fn lock(root: &Path) -> Result<File, Error> {
-    let path = root.join(".lock");
-    let file = File::create(&path).map_err(Error::io("write", &path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: root.into() }),
-        // Some network file systems have no locks; without one, the user must keep runs apart.
-        Err(TryLockError::Error(source)) if source.kind() != ErrorKind::Unsupported => {
-            Err(Error::io("lock", &path)(source))
-        }
-        _ => Ok(file),
-    }
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {
@@ -319,7 +337,7 @@ pub(crate) mod tests {
         let (_directory, store) = store();
         let row = row();
         store.record(&row, &Artefacts::default()).unwrap();
-        let path = store.place("units", &row.unit);
+        let path = store.path_of("units", &row.unit);
         let text = fs::read_to_string(&path).unwrap();
         for damaged in [&text[..text.len() / 2], "", "{}", "\u{0}\u{0}"] {
             fs::write(&path, damaged).unwrap();
@@ -336,8 +354,8 @@ pub(crate) mod tests {
         let mut other = row.unit.clone();
         other.split += 1;
         fs::rename(
-            store.place("units", &row.unit),
-            store.place("units", &other),
+            store.path_of("units", &row.unit),
+            store.path_of("units", &other),
         )
         .unwrap();
         let error = store.row(&other).unwrap_err();
@@ -349,7 +367,7 @@ pub(crate) mod tests {
         let (directory, store) = store();
         let row = row();
         store.record(&row, &Artefacts::default()).unwrap();
-        let half = atomic::beside(&store.place("units", &row.unit));
+        let half = atomic::beside(&store.path_of("units", &row.unit));
         fs::write(&half, "{\"id\":").unwrap();
         // What a process leaves that is killed while a model writes itself.
         let mut model = atomic::beside(&store.weights(&row.unit, "v")).into_os_string();
@@ -365,12 +383,40 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn two_runs_do_not_share_a_directory() {
-        let (directory, store) = store();
-        let error = Store::open(directory.path()).unwrap_err();
-        assert!(matches!(error, Error::Locked { .. }));
-        drop(store);
-        Store::open(directory.path()).unwrap();
+    fn shards_of_one_run_share_a_directory_and_others_do_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let share = |shard: &str, run| Store::share(directory.path(), shard.parse().unwrap(), run);
+        let first = share("1/2", "a run").unwrap();
+        assert!(matches!(share("1/2", "a run"), Err(Error::Locked { .. })));
+        for (shard, run) in [("1/3", "a run"), ("1/1", "a run"), ("2/2", "another run")] {
+            let error = share(shard, run).unwrap_err();
+            let is_refused = matches!(&error, Error::OtherRun { running, .. } if running == "shard 1/2 of a run");
+            assert!(is_refused, "{error}");
+        }
+        let second = share("2/2", "a run").unwrap();
+        // A unit that both need is run by one at a time.
+        let unit = fixtures::unit();
+        let claimed = first.claim(&unit, || false).unwrap();
+        assert!(second.claim(&unit, || true).unwrap().is_none());
+        drop(claimed);
+        assert!(second.claim(&unit, || true).unwrap().is_some());
+        drop((first, second));
+        share("1/1", "another run").unwrap();
+    }
+
+    #[test]
+    fn a_shard_leaves_the_unfinished_files_of_the_others_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let share = |shard: &str| Store::share(directory.path(), shard.parse().unwrap(), "a run");
+        let first = share("1/2").unwrap();
+        let half = atomic::beside(&first.path_of("units", &fixtures::unit()));
+        fs::create_dir_all(half.parent().unwrap()).unwrap();
+        fs::write(&half, "{").unwrap();
+        drop(share("2/2").unwrap());
+        assert!(half.exists());
+        drop(first);
+        share("1/2").unwrap();
+        assert!(!half.exists());
     }
 
     #[test]

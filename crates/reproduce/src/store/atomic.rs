@@ -4,15 +4,25 @@ use crate::Error;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Ends the names of files that are not in their place yet. A model that is written there may have a file of its own
+/// Marks the names of files that are not in their place yet. A model that is written there may have a file of its own
 /// beside it, whose name goes on.
 const UNFINISHED: &str = ".unfinished";
 
-/// Where a file is written before it is renamed into its place.
+/// The ending of this process's unfinished files. Two machines may have processes of one number, so that the time is in
+/// it.
+static OWN: LazyLock<String> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanoseconds = since.map_or(0, |since| since.as_nanos());
+    format!("{UNFINISHED}-{}-{nanoseconds}", std::process::id())
+});
+
+/// Returns the path that a file is written to before it is renamed into its place; other processes have others.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED);
+    name.push(&*OWN);
     name.into()
 }
 

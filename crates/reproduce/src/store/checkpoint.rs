@@ -1,4 +1,4 @@
-//! How far a running unit is, on disk.
+//! The progress of a running unit, on disk.
 
 use super::{atomic, line, read_json};
 use crate::Error;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What was measured in each epoch so far.
+/// The measurements of each epoch so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// The training loss.
@@ -123,7 +123,7 @@ impl Checkpoint {
         self.directory.join(format!("{}.json", self.id))
     }
 
-    /// Removes the unit's files, but for the note and one model.
+    /// Removes the unit's files except the note and one model.
     fn remove_all_but(&self, model: &str) -> Result<(), Error> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

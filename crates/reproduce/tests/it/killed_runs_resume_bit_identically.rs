@@ -132,18 +132,99 @@ fn threads_and_jobs_do_not_change_results() {
 }
 
 #[test]
-fn shards_merge_by_copying() {
+fn shards_in_two_directories_are_merged_by_an_import() {
     let (first, second) = (tempdir().unwrap(), tempdir().unwrap());
     finish(first.path(), &["--shard", "1/2"]);
     finish(second.path(), &["--shard", "2/2"]);
     let expected = undisturbed();
     let (one, two) = (results(first.path()), results(second.path()));
     assert!(!one.is_empty() && one.len() + two.len() == expected.len());
-    for name in two.keys() {
-        fs::copy(second.path().join(name), first.path().join(name)).unwrap();
-    }
-    finish(first.path(), &[]);
+    let import = second.path().to_str().unwrap();
+    let mut run = reproduce(first.path(), &["--import", import]);
+    let run = run.stdout(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    let rows = two.len() / 2;
+    assert!(said.contains(&format!("imported  {rows} rows")), "{said}");
+    assert!(said.contains("0 units run, 39 finished before"), "{said}");
     assert_eq!(results(first.path()), *expected);
+
+    // Rows of other epochs are not those of this run.
+    let other = tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    command.args([
+        "regression",
+        "--set",
+        "passenger",
+        "--offline",
+        "--epochs",
+        "1",
+    ]);
+    command.args(["--model", "Transformer", "--import", import, "--out"]);
+    let run = command.arg(other.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && !said.contains("imported"), "{said}");
+    let left_out = said.lines().filter(|line| line.starts_with("left out  "));
+    let reason = ": its epochs is 8, here 1";
+    assert_eq!(
+        left_out.filter(|line| line.ends_with(reason)).count(),
+        rows,
+        "{said}"
+    );
+}
+
+/// Waits until the directory has as many files of checkpoints and finished units as this.
+fn wait_for(out: &Path, count: usize) {
+    let kept = || leftovers(out).len() + files(out, &["units"]).len();
+    for _ in 0..60_000 {
+        if kept() >= count {
+            return;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    panic!("no more than {} files", kept());
+}
+
+#[test]
+fn shards_share_a_directory_through_a_kill() {
+    let out = tempdir().unwrap();
+    let shard = |shard: &str| reproduce(out.path(), &["--shard", shard]).spawn().unwrap();
+    let (mut first, mut second) = (shard("1/2"), shard("2/2"));
+    wait_for(out.path(), 4);
+    for (shard, epochs, refused) in [
+        ("1/2", "8", "this shard of it, is writing to"),
+        ("1/3", "8", "/2 of a run of regression at scale smoke"),
+        (
+            "2/2",
+            "9",
+            "only shards of one run, with equal options, share a directory",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+        command.args(["regression", "--set", "passenger", "--offline", "--out"]);
+        command
+            .arg(out.path())
+            .args(["--shard", shard, "--epochs", epochs]);
+        let run = command.output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{said}");
+        assert!(said.contains(refused), "{said}");
+    }
+    second.kill().unwrap();
+    second.wait().unwrap();
+    let mut again = shard("2/2");
+    assert!(again.wait().unwrap().success());
+    assert!(first.wait().unwrap().success());
+    assert_eq!(results(out.path()), *undisturbed());
+    assert!(leftovers(out.path()).is_empty());
+
+    // The reports of the last one have the rows of both.
+    let rows = |out: &Path| {
+        let file = out.join("smoke/regression/rows.jsonl");
+        without_seconds(&fs::read_to_string(file).unwrap())
+    };
+    let whole = tempdir().unwrap();
+    finish(whole.path(), &[]);
+    assert_eq!(rows(out.path()), rows(whole.path()));
 }
 
 #[cfg(unix)]
