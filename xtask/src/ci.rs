@@ -1,8 +1,9 @@
 //! `cargo xtask test`, `ci` and `docs`.
 
-use crate::cargo::{Counts, cargo, finish, finish_tests, run, steps};
+use crate::cargo::{Counts, cargo, finish, finish_tests, root, run, steps};
 use crate::{Ending, tidy};
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
@@ -75,7 +76,7 @@ pub(crate) fn ci(full: bool) -> Ending {
         &|| with_tool("clippy", &lint(&WITHOUT_FEATURES)),
         &docs,
     ];
-    let long: [&dyn Fn() -> Ending; 7] = [
+    let long: [&dyn Fn() -> Ending; 9] = [
         &|| tests.call(&[&["test", "--tests"], &WITHOUT_FEATURES]),
         &|| run(&[&["build", "--examples"][..], &WORKSPACE].concat()),
         &|| tests.long(),
@@ -83,6 +84,8 @@ pub(crate) fn ci(full: bool) -> Ending {
         &|| tests.many_cases(),
         &|| tests.lapack(),
         &|| tests.miri(),
+        &|| with_tool("deny", &["deny", "check", "licenses", "bans", "sources"]),
+        &job_array,
     ];
     let ending = steps(&[&daily[..], if full { &long } else { &[] }].concat());
     tests.say();
@@ -290,6 +293,23 @@ pub(crate) fn docs() -> Ending {
     let flags = "--html-in-header docs/katex-header.html -D warnings";
     let mut command = cargo(&[&["doc", "--no-deps"], &WORKSPACE[..]].concat());
     finish(command.env("RUSTDOCFLAGS", flags))
+}
+
+/// Runs the script of docs/machines.md on a cluster that is this machine, or leaves it out, and says so.
+fn job_array() -> Ending {
+    let program = ["build", "--package", "bochner-reproduce"];
+    let code = run(&program)?;
+    if code != ExitCode::SUCCESS {
+        return Ok(code);
+    }
+    let named = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = named.unwrap_or_else(|| root().join("target"));
+    let mut script = Command::new(root().join(".ci/slurm"));
+    finish(
+        script
+            .arg(target.join("debug/reproduce"))
+            .current_dir(root()),
+    )
 }
 
 /// Runs a part of cargo that some machines lack; there it is left out, and said so.

@@ -40,7 +40,8 @@ enum Task {
     Test,
     /// Runs everything that a change must pass, the tests first
     Ci {
-        /// Also run what takes long: kills and a full disk, OpenBLAS (feature lapack), Miri, many more generated cases
+        /// Also run what takes long: kills and a full disk, OpenBLAS (feature lapack), Miri, many more generated cases,
+        /// licences (cargo-deny), a SLURM job array
         #[arg(long)]
         full: bool,
     },
