@@ -114,7 +114,7 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    let encoder = EncoderConfig { layers: 1, layer };
+    let encoder = EncoderConfig::new(1, layer);
     let config = TextClassifierConfig::transformer(WORDS, CLASSES, LENGTHS.len(), encoder);
     let training = TrainingConfig {
         clip_norm: Some(1.0),

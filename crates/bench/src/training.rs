@@ -68,18 +68,16 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
     let [batch, time, width, heads, hidden, layers] = shape[..6] else {
         unreachable!("six sizes")
     };
-    let encoder = EncoderConfig {
-        layers,
-        layer: EncoderLayerConfig {
-            width,
-            heads,
-            hidden,
-            attention,
-            dropout,
-            norm: NormPlacement::Post,
-            ..Default::default()
-        },
+    let layer = EncoderLayerConfig {
+        width,
+        heads,
+        hidden,
+        attention,
+        dropout,
+        norm: NormPlacement::Post,
+        ..Default::default()
     };
+    let encoder = EncoderConfig::new(layers, layer);
     let device = Cpu::default();
     let mut stream = Seed::new(2).stream("data");
     let run = match shape[6..] {

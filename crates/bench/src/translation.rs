@@ -107,7 +107,7 @@ fn config(
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    let encoder = EncoderConfig { layers, layer };
+    let encoder = EncoderConfig::new(layers, layer);
     let config = TranslatorConfig::transformer(&vocabulary, s.max(t) + 1, encoder, attention)?;
     Ok(config)
 }

@@ -38,7 +38,7 @@ pub(crate) fn write(text: &str, epochs: usize, count: usize) -> Result<String, B
     let mut layer = EncoderLayerConfig::default();
     (layer.width, layer.heads, layer.hidden) = (64, 4, 256);
     (layer.attention, layer.norm, layer.dropout) = (kernel.into(), NormPlacement::Pre, 0.0);
-    let encoder = EncoderConfig { layers: 2, layer };
+    let encoder = EncoderConfig::new(2, layer);
     let config = LanguageModelConfig::transformer(alphabet.len(), encoder);
     let task = Task::new(train.to_vec(), 128, 16)?;
     // Each thread takes a part of every batch.

@@ -59,7 +59,7 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    let (encoder, of_decoder) = (EncoderConfig { layers: 2, layer }, Softmax::default());
+    let (encoder, of_decoder) = (EncoderConfig::new(2, layer), Softmax::default());
     let config = TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, of_decoder.into())?;
     let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
     for epoch in 1..=epochs {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 ///     },
 ///     ..Default::default()
 /// };
-/// let encoder = EncoderConfig { layers: 2, layer };
+/// let encoder = EncoderConfig::new(2, layer);
 /// let mut config = TextClassifierConfig::transformer(1000, 2, 60, encoder);
 /// // Rotary positions tell the order of the words, without a table that ends.
 /// config.embedding.positions = Positions::None;

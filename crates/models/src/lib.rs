@@ -93,3 +93,8 @@ pub use dfdx;
 pub use error::Error;
 pub use ndarray;
 pub use rand;
+
+/// Runs the examples of the page on weights of other libraries.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/weights.md")]
+struct WeightsPage;

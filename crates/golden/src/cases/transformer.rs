@@ -150,12 +150,10 @@ where
             "pre" => NormPlacement::Pre,
             _ => NormPlacement::Post,
         },
+        epsilon: c.number("ln_eps")?,
         ..Default::default()
     };
     let mut layer = EncoderLayer::try_new(&Cpu::default(), &config, SEED())?;
-    for norm in [&mut layer.attention_norm, &mut layer.feed_forward_norm] {
-        norm.epsilon = c.number("ln_eps")?;
-    }
     ENCODER.read(c, &mut layer)?;
     let (x, pass) = (sequences(x), Pass::Evaluation { seed: SEED() });
     let encoded = layer.apply(x.leaky_trace(), &key_lengths(c)?, pass)?;
@@ -178,16 +176,10 @@ where
         attention: Softmax::default().into(),
         cross_attention: Softmax::default().into(),
         dropout: 0.0,
+        epsilon: c.number("ln_eps")?,
         ..Default::default()
     };
     let mut layer = DecoderLayer::try_new(&Cpu::default(), &config, SEED())?;
-    for norm in [
-        &mut layer.attention_norm,
-        &mut layer.cross_attention_norm,
-        &mut layer.feed_forward_norm,
-    ] {
-        norm.epsilon = c.number("ln_eps")?;
-    }
     DECODER.read(c, &mut layer)?;
     let [x, memory] = [x, memory].map(sequences);
     let masks = [&Mask::none(), &key_lengths(c)?];

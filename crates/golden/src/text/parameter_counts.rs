@@ -91,7 +91,7 @@ impl Case {
             norm: NormPlacement::Pre,
             ..Default::default()
         };
-        let encoder = EncoderConfig { layers: 1, layer };
+        let encoder = EncoderConfig::new(1, layer);
         let config = TextClassifierConfig::transformer(FEW, classes, LONGEST, encoder);
         let model = TextClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(0))?;
         let mut parts = Parts::default();

@@ -147,7 +147,7 @@ pub fn number_labels<S: AsRef<str>>(labels: &[S]) -> (Vec<String>, Vec<usize>) {
 ///     norm: NormPlacement::Pre,
 ///     ..Default::default()
 /// };
-/// let config = TextClassifierConfig::transformer(100, 2, 60, EncoderConfig { layers: 1, layer });
+/// let config = TextClassifierConfig::transformer(100, 2, 60, EncoderConfig::new(1, layer));
 /// let device = Cpu::default();
 /// let model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
 ///

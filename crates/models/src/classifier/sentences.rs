@@ -45,7 +45,7 @@ use std::path::Path;
 ///
 /// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
 /// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm, ..Default::default() };
-/// let encoder = EncoderConfig { layers: 1, layer };
+/// let encoder = EncoderConfig::new(1, layer);
 /// let mut config = TextClassifierConfig::transformer(vocabulary.len(), 2, 30, encoder);
 /// config.vocabulary = Some(vocabulary.fingerprint());
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };

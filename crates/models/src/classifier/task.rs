@@ -62,7 +62,7 @@ pub struct Task {
 ///     norm: NormPlacement::Pre,
 ///     ..Default::default()
 /// };
-/// let config = TextClassifierConfig::transformer(6, 2, 60, EncoderConfig { layers: 1, layer });
+/// let config = TextClassifierConfig::transformer(6, 2, 60, EncoderConfig::new(1, layer));
 /// let training = TrainingConfig { learning_rate: 0.01, clip_norm: Some(1.0), ..Default::default() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
 ///

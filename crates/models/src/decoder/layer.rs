@@ -2,7 +2,10 @@
 
 use crate::Error;
 use crate::attention::{AttentionOptions, is_default};
-use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
+use crate::encoder::{
+    Encoded, FEED_FORWARD, Sequences, check_layer, check_parts, is_rectifier, is_usual_epsilon,
+    norm, pre_norm, rectifier, usual_epsilon,
+};
 use crate::pre_norm::Then;
 use bochner_attention::{
     Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
@@ -12,7 +15,7 @@ use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::Seed;
-use bochner_ops::Mode;
+use bochner_ops::{Activation, Mode};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
@@ -44,6 +47,13 @@ pub struct DecoderLayerConfig {
     /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights, where the
     /// mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
+    /// The function that follows the feed-forward part's first map. Defaults to [`Activation::Relu`].
+    #[serde(default = "rectifier", skip_serializing_if = "is_rectifier")]
+    pub activation: Activation,
+    /// The number that the norms add to the variance, above 0. Defaults to `1e-5`.
+    #[doc(alias = "layer_norm_eps")]
+    #[serde(default = "usual_epsilon", skip_serializing_if = "is_usual_epsilon")]
+    pub epsilon: f64,
 }
 
 bochner_numerics::checked_when_read!(DecoderLayerConfig);
@@ -59,6 +69,8 @@ impl Default for DecoderLayerConfig {
             attention_options: AttentionOptions::default(),
             cross_attention_options: AttentionOptions::default(),
             dropout: 0.1,
+            activation: rectifier(),
+            epsilon: usual_epsilon(),
         }
     }
 }
@@ -67,6 +79,7 @@ impl DecoderLayerConfig {
     pub(super) fn validate(&self) -> Result<(), Error> {
         let sizes = [self.width, self.heads];
         check_layer([self.width, self.heads, self.hidden], self.dropout)?;
+        check_parts(self.activation, self.epsilon)?;
         self.attention_options.check(sizes, &self.attention)?;
         (self.cross_attention_options).check(sizes, &self.cross_attention)
     }
@@ -82,7 +95,7 @@ impl DecoderLayerConfig {
 /// * $m$: the memory, `[B, Tk, width]`, read as it is: an [`Encoder`](crate::encoder::Encoder) of pre-LN layers
 ///   normalises its output itself
 ///
-/// The feed-forward part is two linear maps with a rectifier between them.
+/// The feed-forward part is two linear maps with an activation between them, the rectifier by default.
 ///
 /// # Numerics
 /// The layer is one operation on the tape; what is between its parts never becomes a tensor.
@@ -151,6 +164,8 @@ impl<E: Element> DecoderLayer<E> {
             heads,
             hidden,
             dropout,
+            activation,
+            epsilon,
             ..
         } = config;
         let stream = |part: &str| seed.child(part).stream("initial values");
@@ -167,9 +182,10 @@ impl<E: Element> DecoderLayer<E> {
         };
         let feed_forward = FeedForwardConfig {
             dropout,
+            hidden: activation,
             ..Default::default()
         };
-        let norm = || LayerNorm::try_new(device, width);
+        let norm = || norm(device, width, epsilon);
         let layer = Self {
             attention: attention(
                 "attention",

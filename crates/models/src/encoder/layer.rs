@@ -39,6 +39,13 @@ pub struct EncoderLayerConfig {
     /// The placement of the norms. Defaults to [`NormPlacement::Post`].
     #[serde(default)]
     pub norm: NormPlacement,
+    /// The function that follows the feed-forward part's first map. Defaults to [`Activation::Relu`].
+    #[serde(default = "rectifier", skip_serializing_if = "is_rectifier")]
+    pub activation: Activation,
+    /// The number that the norms add to the variance, above 0. Defaults to `1e-5`.
+    #[doc(alias = "layer_norm_eps")]
+    #[serde(default = "usual_epsilon", skip_serializing_if = "is_usual_epsilon")]
+    pub epsilon: f64,
 }
 
 bochner_numerics::checked_when_read!(EncoderLayerConfig);
@@ -53,13 +60,32 @@ impl Default for EncoderLayerConfig {
             attention_options: AttentionOptions::default(),
             dropout: 0.1,
             norm: NormPlacement::Post,
+            activation: rectifier(),
+            epsilon: usual_epsilon(),
         }
     }
+}
+
+pub(crate) fn rectifier() -> Activation {
+    Activation::Relu
+}
+
+pub(crate) fn is_rectifier(activation: &Activation) -> bool {
+    *activation == rectifier()
+}
+
+pub(crate) fn usual_epsilon() -> f64 {
+    1e-5
+}
+
+pub(crate) fn is_usual_epsilon(epsilon: &f64) -> bool {
+    *epsilon == usual_epsilon()
 }
 
 impl EncoderLayerConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         check_layer([self.width, self.heads, self.hidden], self.dropout)?;
+        check_parts(self.activation, self.epsilon)?;
         (self.attention_options).check([self.width, self.heads], &self.attention)
     }
 }
@@ -74,6 +100,14 @@ pub(crate) fn check_layer(
     }
     argument::heads(heads, width)?;
     argument::rate("dropout", dropout)
+}
+
+/// Checks the settings of the feed-forward part and of the norms.
+pub(crate) fn check_parts(activation: Activation, epsilon: f64) -> Result<(), ArgumentError> {
+    activation.validate()?;
+    let holds = (epsilon as f32).is_normal() && epsilon > 0.0;
+    let allowed = "positive, and neither too small nor too large for single precision";
+    argument::in_range(holds, "epsilon", epsilon, allowed)
 }
 
 /// The placement of a layer's norms.
@@ -93,7 +127,7 @@ pub enum NormPlacement {
 /// One layer of a Transformer's encoder: attention and a feed-forward part, each on a residual branch, and a
 /// norm of each, whose place [`NormPlacement`] says.
 ///
-/// The feed-forward part is two linear maps with a rectifier between them.
+/// The feed-forward part is two linear maps with an activation between them, the rectifier by default.
 ///
 /// # Numerics
 /// One operation on the tape: `x` and the parameters are copied once out of dfdx, which lends no
@@ -143,6 +177,8 @@ impl<E: Element> EncoderLayer<E> {
             heads,
             hidden,
             dropout,
+            activation: hidden_activation,
+            epsilon,
             ..
         } = *config;
         let stream = |part: &str| seed.child(part).stream("initial values");
@@ -155,20 +191,21 @@ impl<E: Element> EncoderLayer<E> {
         });
         let feed_forward = FeedForwardConfig {
             dropout,
+            hidden: hidden_activation,
             activation,
-            ..Default::default()
         };
+        let norm = || norm(device, width, epsilon);
         let sizes = (width, hidden, width);
         Ok(Self {
             attention: MultiHead::try_new(device, width, multi_head, &mut stream("attention"))?,
-            attention_norm: LayerNorm::try_new(device, width)?,
+            attention_norm: norm()?,
             feed_forward: FeedForward::try_new(
                 device,
                 sizes,
                 feed_forward,
                 &mut stream("feed-forward"),
             )?,
-            feed_forward_norm: LayerNorm::try_new(device, width)?,
+            feed_forward_norm: norm()?,
             norm: config.norm,
             dropout: Dropout::new(dropout)?,
         })
@@ -256,6 +293,17 @@ impl<E: Element> EncoderLayer<E> {
         };
         Ok(self.attention.inspect_self(x, mask, pass)?)
     }
+}
+
+/// A norm with this number beside the variance.
+pub(crate) fn norm<E: Element>(
+    device: &Cpu,
+    width: usize,
+    epsilon: f64,
+) -> Result<LayerNorm<usize, E>, Error> {
+    let mut norm = LayerNorm::try_new(device, width)?;
+    norm.epsilon = epsilon;
+    Ok(norm)
 }
 
 /// The parameters of a feed-forward part and of its norm.

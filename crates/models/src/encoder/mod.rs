@@ -3,9 +3,13 @@
 mod layer;
 mod parts;
 mod post_norm;
+mod torch_names;
 
 pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
-pub(crate) use layer::{FEED_FORWARD, check_layer, pre_norm};
+pub(crate) use layer::{
+    FEED_FORWARD, check_layer, check_parts, is_rectifier, is_usual_epsilon, norm, pre_norm,
+    rectifier, usual_epsilon,
+};
 
 use crate::Error;
 use crate::attention::admit_dropout;
@@ -33,11 +37,28 @@ pub struct EncoderConfig {
     pub layers: usize,
     /// The settings of every layer.
     pub layer: EncoderLayerConfig,
+    /// Whether a norm follows the last layer. Defaults to `true` for [`NormPlacement::Pre`] and to `false` for
+    /// [`NormPlacement::Post`].
+    #[serde(
+        default,
+        rename = "final-norm",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub final_norm: Option<bool>,
 }
 
 bochner_numerics::checked_when_read!(EncoderConfig);
 
 impl EncoderConfig {
+    /// An encoder of `layers` equal layers.
+    pub fn new(layers: usize, layer: EncoderLayerConfig) -> Self {
+        Self {
+            layers,
+            layer,
+            final_norm: None,
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<(), Error> {
         argument::at_most("layers", self.layers, MOST_LAYERS)?;
         self.layer.validate()
@@ -49,7 +70,7 @@ impl EncoderConfig {
     }
 }
 
-/// Layers one on top of the other; behind those of [`NormPlacement::Pre`] a norm.
+/// Layers one on top of the other; behind those of [`NormPlacement::Pre`] a norm, unless the settings decide otherwise.
 ///
 /// ```
 /// use bochner_attention::{IkanDirect, Mask, Pass};
@@ -68,7 +89,7 @@ impl EncoderConfig {
 /// };
 /// let device = Cpu::default();
 /// let encoder: Encoder<f32> =
-///     Encoder::try_new(&device, &EncoderConfig { layers: 2, layer }, Seed::new(1))?;
+///     Encoder::try_new(&device, &EncoderConfig::new(2, layer), Seed::new(1))?;
 ///
 /// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
 /// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
@@ -93,12 +114,12 @@ impl<E: Element> Encoder<E> {
     pub fn try_new(device: &Cpu, config: &EncoderConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
         let layer = |i| EncoderLayer::try_new(device, &config.layer, seed.nth(i as u64));
+        let pre_norm = config.layer.norm == NormPlacement::Pre;
         Ok(Self {
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
-            norm: match config.layer.norm {
-                NormPlacement::Post => None,
-                NormPlacement::Pre => Some(LayerNorm::try_new(device, config.layer.width)?),
-            },
+            norm: (config.final_norm.unwrap_or(pre_norm))
+                .then(|| norm(device, config.layer.width, config.layer.epsilon))
+                .transpose()?,
         })
     }
 

@@ -92,7 +92,7 @@ impl LanguageModelConfig {
 ///     dropout: 0.0,
 ///     norm: NormPlacement::Pre,
 /// };
-/// let config = LanguageModelConfig::transformer(3, EncoderConfig { layers: 1, layer });
+/// let config = LanguageModelConfig::transformer(3, EncoderConfig::new(1, layer));
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
 /// let mut trainer = Trainer::new(&config, &training, Task::new(text, 20, 4)?, Seed::new(1))?;
 /// for _ in 0..20 {

@@ -152,7 +152,7 @@ impl NextEventConfig {
 /// };
 /// let config = NextEventConfig {
 ///     kinds: 5,
-///     encoder: EncoderConfig { layers: 1, layer },
+///     encoder: EncoderConfig::new(1, layer),
 ///     time: vec![TimeSense::Bochner { frequencies: 4, periods: [1.0, 50.0] }],
 /// };
 /// let device = Cpu::default();

@@ -128,6 +128,8 @@ impl TranslatorConfig {
             heads,
             hidden,
             dropout,
+            activation,
+            epsilon,
             ..
         } = &encoder.layer;
         let layer = DecoderLayerConfig {
@@ -139,6 +141,8 @@ impl TranslatorConfig {
             attention_options: encoder.layer.attention_options.clone(),
             cross_attention_options: (encoder.layer.attention_options.clone()).without_positions(),
             dropout,
+            activation,
+            epsilon,
         };
         let decoder = DecoderConfig {
             layers: encoder.layers,

@@ -47,7 +47,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
 /// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm, ..Default::default() };
-/// let encoder = EncoderConfig { layers: 1, layer };
+/// let encoder = EncoderConfig::new(1, layer);
 /// let config = TranslatorConfig::transformer(&vocabulary, 30, encoder, Softmax::default().into())?;
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;

@@ -33,6 +33,7 @@ fn decoder(attention: Variant) -> Decoder<f32> {
         attention_options: options.clone(),
         cross_attention_options: options,
         dropout: 0.0,
+        ..Default::default()
     };
     let config = DecoderConfig { layers: 2, layer };
     Decoder::try_new(&Cpu::default(), &config, Seed::new(5)).unwrap()
@@ -157,7 +158,7 @@ fn translator(of_decoder: Variant) -> Translator<f32> {
         start: 2,
         end: 3,
         longest: 4 * STEPS,
-        encoder: EncoderConfig { layers: 1, layer },
+        encoder: EncoderConfig::new(1, layer),
         decoder: DecoderConfig {
             layers: 2,
             layer: decoder,
@@ -234,7 +235,7 @@ fn a_translator_of_lines_packs_its_weights_once() {
             norm: NormPlacement::Pre,
             ..Default::default()
         };
-        let encoder = EncoderConfig { layers, layer };
+        let encoder = EncoderConfig::new(layers, layer);
         let of_decoder = Softmax::default().into();
         let config = TranslatorConfig::transformer(&vocabulary, 6, encoder, of_decoder).unwrap();
         let model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();

@@ -76,7 +76,7 @@ fn config(width: usize, attention: Variant) -> TextClassifierConfig {
         ..Default::default()
     };
     let words = vocabulary(WORDS).len();
-    TextClassifierConfig::transformer(words, 2, LONGEST, EncoderConfig { layers: 2, layer })
+    TextClassifierConfig::transformer(words, 2, LONGEST, EncoderConfig::new(2, layer))
 }
 
 fn trained(attention: Variant) -> Trainer {

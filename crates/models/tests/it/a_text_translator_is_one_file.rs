@@ -40,7 +40,7 @@ fn config(width: usize, attention: Variant) -> TranslatorConfig {
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    let encoder = EncoderConfig { layers: 1, layer };
+    let encoder = EncoderConfig::new(1, layer);
     let vocabulary = subwords(8).vocabulary(Marks::StartAndEnd).unwrap();
     TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, attention).unwrap()
 }

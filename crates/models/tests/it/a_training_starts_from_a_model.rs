@@ -30,7 +30,7 @@ fn config(width: usize, dropout: f64) -> TextClassifierConfig {
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    TextClassifierConfig::transformer(9, 2, 8, EncoderConfig { layers: 1, layer })
+    TextClassifierConfig::transformer(9, 2, 8, EncoderConfig::new(1, layer))
 }
 
 fn training(learning_rate: f64) -> TrainingConfig {

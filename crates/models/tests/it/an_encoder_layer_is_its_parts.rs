@@ -173,10 +173,7 @@ fn layers_are_drawn_apart_and_their_penalties_add_up() {
     let [.., mikan] = variants();
     let layer = config(mikan);
     let (device, seed) = (Cpu::default(), Seed::new(5));
-    let config = EncoderConfig {
-        layers: 2,
-        layer: layer.clone(),
-    };
+    let config = EncoderConfig::new(2, layer.clone());
     let encoder: Encoder<f64> = Encoder::try_new(&device, &config, seed).unwrap();
     let got = encoder.apply(random("x"), &mask(), pass()).unwrap();
     let (mut x, mut penalty) = (random("x"), 0.0);
@@ -202,10 +199,7 @@ fn an_encoder_of_pre_ln_layers_ends_in_a_norm() {
         norm: NormPlacement::Pre,
         ..config(Softmax::default().into())
     };
-    let config = EncoderConfig {
-        layers: 1,
-        layer: layer.clone(),
-    };
+    let config = EncoderConfig::new(1, layer.clone());
     let (device, seed) = (Cpu::default(), Seed::new(5));
     let encoder: Encoder<f64> = Encoder::try_new(&device, &config, seed).unwrap();
     let alone: EncoderLayer<f64> = EncoderLayer::try_new(&device, &layer, seed.nth(0)).unwrap();
@@ -220,10 +214,7 @@ fn an_encoder_of_pre_ln_layers_ends_in_a_norm() {
     let mut names = Vec::new();
     encoder.for_each("", &mut |name, _| names.push(name.to_string()));
     let layers = |layers| {
-        let config = EncoderConfig {
-            layers,
-            layer: layer.clone(),
-        };
+        let config = EncoderConfig::new(layers, layer.clone());
         parameter_count(&Encoder::<f64>::try_new(&device, &config, seed).unwrap())
     };
     assert_eq!(layers(3), 3 * (layers(1) - 2 * SHAPE.2) + 2 * SHAPE.2);
@@ -232,15 +223,13 @@ fn an_encoder_of_pre_ln_layers_ends_in_a_norm() {
 
 #[test]
 fn threads_change_nothing() {
-    let encoder = EncoderConfig {
-        layers: 2,
-        layer: EncoderLayerConfig {
-            width: 64,
-            heads: 4,
-            hidden: 96,
-            ..config(variants()[1].clone())
-        },
+    let layer = EncoderLayerConfig {
+        width: 64,
+        heads: 4,
+        hidden: 96,
+        ..config(variants()[1].clone())
     };
+    let encoder = EncoderConfig::new(2, layer);
     let device = Cpu::default();
     let model: Encoder<f32> = Encoder::try_new(&device, &encoder, Seed::new(2)).unwrap();
     let run = || {
@@ -280,10 +269,7 @@ fn settings_and_shapes_that_do_not_fit_are_refused() {
     assert!(wrong(|c| c.heads = 3));
     assert!(wrong(|c| c.dropout = 1.0));
     assert!(wrong(|c| c.hidden = 0));
-    let none = EncoderConfig {
-        layers: 0,
-        layer: config(Softmax::default().into()),
-    };
+    let none = EncoderConfig::new(0, config(Softmax::default().into()));
     assert!(Encoder::<f32>::try_new(&device, &none, Seed::new(1)).is_err());
     let narrow: Sequences = device.zeros_like(&(2, 3, 7));
     assert!(

@@ -62,7 +62,7 @@ fn classifier(attention_options: AttentionOptions) -> TextClassifierConfig {
         dropout: 0.0,
         ..Default::default()
     };
-    TextClassifierConfig::transformer(20, 2, 9, EncoderConfig { layers: 2, layer })
+    TextClassifierConfig::transformer(20, 2, 9, EncoderConfig::new(2, layer))
 }
 
 #[test]

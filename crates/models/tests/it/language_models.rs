@@ -25,8 +25,9 @@ fn config(attention: Variant, norm: NormPlacement) -> LanguageModelConfig {
         attention_options,
         dropout: 0.1,
         norm,
+        ..Default::default()
     };
-    LanguageModelConfig::transformer(TOKENS, EncoderConfig { layers: 2, layer })
+    LanguageModelConfig::transformer(TOKENS, EncoderConfig::new(2, layer))
 }
 
 fn in_linear_time() -> Variant {

@@ -23,3 +23,4 @@ mod the_example_translates;
 mod the_example_writes;
 mod trainers_train_what_they_accept;
 mod translators;
+mod weights_of_torch;

@@ -39,7 +39,7 @@ fn config(attention: Variant, time: &[TimeSense]) -> NextEventConfig {
     };
     NextEventConfig {
         kinds: KINDS,
-        encoder: EncoderConfig { layers: 1, layer },
+        encoder: EncoderConfig::new(1, layer),
         time: time.to_vec(),
     }
 }

@@ -53,7 +53,7 @@ fn config(attention: Variant, dropout: f64) -> TextClassifierConfig {
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    TextClassifierConfig::transformer(WORDS, 2, LONGEST, EncoderConfig { layers: 2, layer })
+    TextClassifierConfig::transformer(WORDS, 2, LONGEST, EncoderConfig::new(2, layer))
 }
 
 fn training() -> TrainingConfig {

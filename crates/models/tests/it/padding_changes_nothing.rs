@@ -35,7 +35,7 @@ fn encoder(attention: Variant, norm: NormPlacement) -> EncoderConfig {
         norm,
         ..Default::default()
     };
-    EncoderConfig { layers: 2, layer }
+    EncoderConfig::new(2, layer)
 }
 
 fn made(config: &TextClassifierConfig) -> TextClassifier<f64> {

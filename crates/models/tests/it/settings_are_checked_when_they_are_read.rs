@@ -74,10 +74,7 @@ fn of_layer() -> [(&'static str, Value); 4] {
 
 #[test]
 fn encoders_and_what_is_built_of_them() {
-    let encoder = EncoderConfig {
-        layers: 1,
-        layer: layer(),
-    };
+    let encoder = EncoderConfig::new(1, layer());
     check(&layer(), &of_layer());
     check(&encoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
     let mut classifier = TextClassifierConfig::transformer(9, 2, 5, encoder);
@@ -116,10 +113,7 @@ fn decoders_and_translators() {
     check(&layer, &of_layer());
     let decoder = DecoderConfig { layers: 1, layer };
     check(&decoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
-    let encoder = EncoderConfig {
-        layers: 1,
-        layer: self::layer(),
-    };
+    let encoder = EncoderConfig::new(1, self::layer());
     let translator = TranslatorConfig {
         tokens: 9,
         start: 2,
@@ -186,10 +180,7 @@ fn attention_between_datapoints() {
 
 #[test]
 fn next_events() {
-    let encoder = EncoderConfig {
-        layers: 1,
-        layer: layer(),
-    };
+    let encoder = EncoderConfig::new(1, layer());
     let sense = TimeSense::Bochner {
         frequencies: 2,
         periods: [1.0, 10.0],
@@ -226,7 +217,7 @@ fn widths_and_heads_are_named_before_a_classifier_is_built() {
             heads,
             ..layer()
         };
-        let encoder = EncoderConfig { layers: 1, layer };
+        let encoder = EncoderConfig::new(1, layer);
         let config = TextClassifierConfig::transformer(50, 2, 5, encoder);
         let model = TextClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(1));
         model.unwrap_err().to_string()

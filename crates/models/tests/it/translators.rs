@@ -23,9 +23,9 @@ pub(crate) fn config(
         start: START,
         end: END,
         longest,
-        encoder: EncoderConfig {
-            layers: 1,
-            layer: EncoderLayerConfig {
+        encoder: EncoderConfig::new(
+            1,
+            EncoderLayerConfig {
                 width,
                 heads,
                 hidden,
@@ -34,7 +34,7 @@ pub(crate) fn config(
                 norm: NormPlacement::Pre,
                 ..Default::default()
             },
-        },
+        ),
         decoder: DecoderConfig {
             layers: 2,
             layer: DecoderLayerConfig {

@@ -245,7 +245,7 @@ fn learn(
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    let encoder = EncoderConfig { layers: 2, layer };
+    let encoder = EncoderConfig::new(2, layer);
     let words = HIDDEN + 1 + SYMBOLS;
     let config = TextClassifierConfig::transformer(words, SYMBOLS, LENGTH, encoder);
     let training = TrainingConfig {

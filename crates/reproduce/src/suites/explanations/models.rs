@@ -34,7 +34,7 @@ fn encoder() -> EncoderConfig {
         norm: NormPlacement::Pre,
         ..Default::default()
     };
-    EncoderConfig { layers: 1, layer }
+    EncoderConfig::new(1, layer)
 }
 
 fn training() -> TrainingConfig {
