@@ -37,7 +37,7 @@ pub struct EncoderConfig {
     pub layers: usize,
     /// The settings of every layer.
     pub layer: EncoderLayerConfig,
-    /// Whether a norm follows the last layer. Defaults to `true` for [`NormPlacement::Pre`] and to `false` for
+    /// Presence of a norm behind the last layer. Defaults to `true` for [`NormPlacement::Pre`] and to `false` for
     /// [`NormPlacement::Post`].
     #[serde(
         default,

@@ -59,7 +59,7 @@ pub enum WeightsError {
     Refused {
         /// The tensor's name.
         name: String,
-        /// What the tensor does in the other library, and what to do.
+        /// The tensor's part in the other library, and what to do.
         reason: &'static str,
     },
 
