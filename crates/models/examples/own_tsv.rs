@@ -65,7 +65,7 @@ pub(crate) fn train(
         hidden: 64,
         ..Default::default()
     };
-    let encoder = EncoderConfig { layers: 1, layer };
+    let encoder = EncoderConfig::new(1, layer);
     let mut config =
         TextClassifierConfig::transformer(vocabulary.len(), read.classes.len(), 200, encoder);
     config.vocabulary = Some(vocabulary.fingerprint());

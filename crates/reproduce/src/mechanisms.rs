@@ -123,7 +123,7 @@ pub(crate) fn encoder(
         norm: NormPlacement::Pre,
         ..EncoderLayerConfig::default()
     };
-    EncoderConfig { layers, layer }
+    EncoderConfig::new(layers, layer)
 }
 
 /// Adam with this learning rate, and gradients of at most this norm.

@@ -70,7 +70,7 @@ fn encoder(
         dropout,
         norm,
     };
-    EncoderConfig { layers: 2, layer }
+    EncoderConfig::new(2, layer)
 }
 
 /// Trains an epoch if the trainer accepts the settings; returns the trainer, or the refusal.
