@@ -11,7 +11,7 @@ use crate::suite::{Source, Suite};
 use crate::versions::stamp;
 use crate::{Config, Error, Store, Trial, trial};
 use bochner_datasets::DataStore;
-use bochner_report::check::{self, Check, Mark};
+use bochner_report::check;
 use bochner_report::claim::check_names;
 use bochner_report::judge::judge;
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan, Role};

@@ -69,6 +69,7 @@ fn encoder(
         attention_options: attention_options.clone(),
         dropout,
         norm,
+        ..Default::default()
     };
     EncoderConfig::new(2, layer)
 }

@@ -5,7 +5,7 @@ use crate::mechanisms::OF_OTHER_PAPERS;
 use crate::trial::nodes::NodeSettings;
 use bochner_attention::Variant;
 use bochner_graph::AttentionKind;
-use bochner_models::node_classifier::Architecture;
+use bochner_models::node_classifier::{Architecture, AttentionLayers};
 use bochner_report::suite::Set;
 
 /// The units on which choices rest, all others, and the epochs of all of them at the scales smoke, desk and paper.
@@ -180,10 +180,10 @@ fn every_model_of_graphs_is_the_mechanism_of_its_name() {
         let settings = plan.claimed("Cora", model.name).unwrap().settings();
         let own: NodeSettings = settings.read().unwrap();
         let kernel = match own.model.architecture {
-            Architecture::Attention {
+            Architecture::Attention(AttentionLayers {
                 kind: AttentionKind::Kernel(kernel),
                 ..
-            } => kernel,
+            }) => kernel,
             _ => {
                 assert!(["GAT", "GCN"].contains(&model.name), "{}", model.name);
                 continue;

@@ -1,6 +1,7 @@
 //! What holds for the trial of every model.
 
 use super::*;
+use crate::Error;
 use crate::trial::sentences::BayesSettings;
 use bochner_datasets::{DataStore, Policy};
 use bochner_report::Settings;
