@@ -179,6 +179,9 @@ pub enum Error {
         /// The set.
         set: &'static str,
     },
+    /// A run was interrupted in the middle of a unit.
+    #[error("the run was interrupted; run it again, and it goes on")]
+    Interrupted,
     /// A training run left the finite numbers.
     #[error(
         "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded, and a smaller \

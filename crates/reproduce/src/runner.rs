@@ -205,11 +205,18 @@ impl Run<'_> {
                 checkpoint.save(&history, |path| trial.save(path))?;
                 saved = Instant::now();
             }
-            if stopped && !is_over(unit, trial.as_ref(), &history) {
+            if stopped {
                 return Ok(None);
             }
         }
-        let findings = self.findings(unit, trial.as_mut(), &history)?;
+        if trial.keeps() == Keep::Course {
+            // The inspections may take minutes and go to other epochs, and an interrupt ends them.
+            checkpoint.save(&history, |path| trial.save(path))?;
+        }
+        let findings = match self.findings(unit, trial.as_mut(), &history) {
+            Err(Error::Interrupted) => return Ok(None),
+            findings => findings?,
+        };
         let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
         row.measures.extend(findings.measures);
         findings.finals.replace(&mut row);
@@ -236,9 +243,10 @@ impl Run<'_> {
     ) -> Result<Findings, Error> {
         let curves = Findings::from(history.artefacts());
         let chosen = trial.rule().chosen(history, self.direction());
+        let stopped = || self.stopped();
         match (trial.keeps(), chosen) {
             (Keep::Course, _) => {
-                let mut found = curves.and(trial.findings(Moment::Last)?);
+                let mut found = curves.and(trial.findings(Moment::Last, &stopped)?);
                 for (kind, moment, epoch) in [
                     ("first", Moment::First, Some(0)),
                     ("r", Moment::OfR, history.best_test(self.direction())),
@@ -246,18 +254,18 @@ impl Run<'_> {
                 ] {
                     if let Some(epoch) = epoch {
                         self.go_to(unit, trial, kind, epoch)?;
-                        found = found.and(trial.findings(moment)?);
+                        found = found.and(trial.findings(moment, &stopped)?);
                     }
                 }
                 Ok(found)
             }
             (Keep::UntilLookedAt, Some(chosen)) => {
-                let last = trial.findings(Moment::Last)?;
+                let last = trial.findings(Moment::Last, &stopped)?;
                 self.go_to(unit, trial, LOOK, chosen)?;
-                let found = trial.findings(Moment::OfV)?;
+                let found = trial.findings(Moment::OfV, &stopped)?;
                 Ok(curves.and(last.at_last()).and(found))
             }
-            _ => Ok(curves.and(trial.findings(Moment::Last)?)),
+            _ => Ok(curves.and(trial.findings(Moment::Last, &stopped)?)),
         }
     }
 

@@ -217,12 +217,13 @@ pub trait Trial {
         Keep::default()
     }
 
-    /// Inspects the model as it is: after its last epoch, or with the weights that were kept of a moment.
+    /// Inspects the model as it is: after its last epoch, or with the weights that were kept of a moment. An inspection
+    /// that takes minutes asks now and then whether it is `stopped`.
     ///
     /// # Errors
-    /// Whatever stops the inspection.
-    fn findings(&self, moment: Moment) -> Result<Findings, Error> {
-        let _ = moment;
+    /// [`Error::Interrupted`] if it is stopped, and whatever else stops the inspection.
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
+        let _ = (moment, stopped);
         Ok(Findings::default())
     }
 }

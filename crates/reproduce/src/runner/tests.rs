@@ -11,15 +11,17 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// `state <- 3.7 state (1 - state)`: chaotic, so that one lost bit shows.
-struct Logistic {
+struct Logistic<'a> {
     state: f64,
     epochs: usize,
     breaks_in: Option<usize>,
     rule: Option<EarlyStopping>,
     keeps: Keep,
+    /// Set by the inspection of the V-epoch, which is then stopped.
+    interrupt: Option<&'a AtomicBool>,
 }
 
-impl Trial for Logistic {
+impl Trial for Logistic<'_> {
     fn facts(&self) -> Facts {
         Facts {
             parameters: 1,
@@ -74,7 +76,12 @@ impl Trial for Logistic {
         self.keeps
     }
 
-    fn findings(&self, moment: Moment) -> Result<Findings, Error> {
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
+        if let (Some(interrupt), Moment::OfV) = (self.interrupt, moment) {
+            interrupt.store(true, Ordering::Relaxed);
+            assert!(stopped());
+            return Err(Error::Interrupted);
+        }
         if self.keeps != Keep::Course {
             return Ok(Findings::of([("state", self.state)]).with("state", &self.state));
         }
@@ -103,6 +110,7 @@ struct Toy {
     breaks: Option<usize>,
     rule: Option<EarlyStopping>,
     keep: Option<Keep>,
+    interrupt_inspection: bool,
 }
 
 impl Units for Toy {
@@ -121,6 +129,7 @@ impl Units for Toy {
             breaks_in: (self.breaks == Some(unit.split)).then_some(2),
             rule: self.rule,
             keeps: self.keep.unwrap_or(Keep::UntilLookedAt),
+            interrupt: self.interrupt_inspection.then_some(&self.interrupt),
         }))
     }
 }
@@ -244,6 +253,19 @@ fn a_course_is_looked_at_in_four_epochs_whose_final_numbers_replace_those_of_eac
         interrupted.run(&units, &parts, 1).unwrap();
     }
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
+
+    // An interrupt ends an inspection that asks for it; the next run goes on from the last epoch.
+    let (_inspected, inspected) = store();
+    let interrupted = Toy {
+        interrupt_inspection: true,
+        ..course()
+    };
+    let outcome = interrupted.run(&units, &inspected, 1).unwrap();
+    assert!(outcome.interrupted && inspected.row(&units[0]).unwrap().is_none());
+    let (_, history) = inspected.checkpoint(&units[0]).load().unwrap().unwrap();
+    assert_eq!(history.loss.len(), 20);
+    course().run(&units, &inspected, 1).unwrap();
+    assert_eq!(rows(&units, &inspected), rows(&units, &whole));
 }
 
 #[test]

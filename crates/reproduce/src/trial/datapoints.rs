@@ -237,7 +237,12 @@ impl Probe for LookUp {
         })
     }
 
-    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        trainer: &Trainer,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         let [followed, still] = self.intervention(trainer)?;
         let corrupted = self.error(trainer, "test", Features::Rotated)?;
         Ok(Findings::of([

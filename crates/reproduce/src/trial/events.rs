@@ -182,7 +182,12 @@ impl Probe for Next<'_> {
         })
     }
 
-    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        trainer: &Trainer,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         Ok(Findings::of([
             (MOVED, self.moved(trainer)?),
             (MOST_FREQUENT, self.most_frequent()),
@@ -291,7 +296,7 @@ mod tests {
             trial.epoch().unwrap();
         }
         let seen = trial.evaluate().unwrap();
-        let found = trial.findings(Moment::Last).unwrap().measures;
+        let found = trial.findings(Moment::Last, &|| false).unwrap().measures;
         let [(name, last)] = seen.others[..] else {
             panic!("{seen:?}")
         };

@@ -261,7 +261,12 @@ impl Probe for Task<'_> {
         Ok(Task::evaluate(self, &process.standing.predicted))
     }
 
-    fn findings(&self, process: &Process, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        process: &Process,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         let shown = self.predictions(&process.standing.predicted);
         let shown = shown.map(|shown| Findings::default().with("predictions", &shown));
         Ok(shown.unwrap_or_default())

@@ -99,9 +99,14 @@ pub(crate) trait Probe {
         Keep::default()
     }
 
-    /// Inspects the model at the end, or as it was at a moment whose weights are kept.
-    fn findings(&self, model: &Self::Model, moment: Moment) -> Result<Findings, AnyError> {
-        let _ = (model, moment);
+    /// Inspects the model at the end, or as it was at a moment whose weights are kept; see [`Trial::findings`].
+    fn findings(
+        &self,
+        model: &Self::Model,
+        moment: Moment,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
+        let _ = (model, moment, stopped);
         Ok(Findings::default())
     }
 }
@@ -174,7 +179,11 @@ impl<P: Probe> Trial for ModelTrial<P> {
         self.probe.keeps()
     }
 
-    fn findings(&self, moment: Moment) -> Result<Findings, Error> {
-        self.named(self.probe.findings(&self.model, moment))
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
+        let found = self.probe.findings(&self.model, moment, stopped);
+        found.map_err(|error| match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => failed(&self.unit, &*error),
+        })
     }
 }

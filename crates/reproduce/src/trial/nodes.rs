@@ -214,7 +214,12 @@ impl Probe for Nodes<'_> {
         }
     }
 
-    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        trainer: &Trainer,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         let Some(seen) = look(trainer, None)? else {
             return Ok(Findings::default());
         };

@@ -151,7 +151,12 @@ impl Probe for Rows<'_> {
         }
     }
 
-    fn findings(&self, model: &LookAhead, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        model: &LookAhead,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         let mut findings = self.control(model.trainer())?;
         if let Some(shown) = self.task.predictions(&predict(model)?) {
             findings = findings.with("predictions", &shown);

@@ -244,7 +244,12 @@ impl Probe for Sentences<'_> {
         }
     }
 
-    fn findings(&self, trainer: &Trainer, _: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        trainer: &Trainer,
+        _: Moment,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         let looked = self.corpus.looked_at.map(|row| self.look(trainer, row));
         Ok(looked.transpose()?.unwrap_or_default())
     }

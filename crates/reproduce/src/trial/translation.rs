@@ -162,17 +162,21 @@ fn translator<'a>(
 }
 
 impl Translator<'_> {
-    /// The translations of a part's sources as lines.
+    /// The translations of a part's sources as lines; [`Error::Interrupted`] once `stopped` says so.
     fn translate(
         &self,
         trainer: &Trainer,
         part: &Read<'_>,
         beam: usize,
+        stopped: &dyn Fn() -> bool,
     ) -> Result<Vec<String>, AnyError> {
         let mut order: Vec<usize> = (0..part.pairs.len()).collect();
         order.sort_by_key(|&at| part.pairs[at].source.len());
         let mut lines = vec![String::new(); order.len()];
         for batch in order.chunks(TOGETHER) {
+            if stopped() {
+                return Err(Error::Interrupted.into());
+            }
             let sources = batch.iter().map(|&at| part.pairs[at].source.clone());
             let sources: Vec<Vec<usize>> = sources.collect();
             let config = self.search(sources.last().map_or(0, Vec::len), beam);
@@ -196,7 +200,11 @@ impl Translator<'_> {
     /// BLEU of what a greedy search makes of a part.
     fn greedy(&self, trainer: &Trainer, part: &Read<'_>) -> Result<f64, AnyError> {
         let [config, _] = bleu();
-        score(&self.translate(trainer, part, 1)?, part.text, &config)
+        score(
+            &self.translate(trainer, part, 1, &|| false)?,
+            part.text,
+            &config,
+        )
     }
 
     /// What is found in the model after the last epoch.
@@ -214,10 +222,13 @@ impl Translator<'_> {
     }
 
     /// The final numbers of the V-epoch, and all translations of the test part.
-    fn at_v(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
+    fn at_v(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         let ([config, tokenised], beam) = (bleu(), self.settings.beam);
-        let validated = self.translate(trainer, &self.validation, beam)?;
-        let (lines, test) = (self.translate(trainer, &self.test, beam)?, self.test.text);
+        let validated = self.translate(trainer, &self.validation, beam, stopped)?;
+        let (lines, test) = (
+            self.translate(trainer, &self.test, beam, stopped)?,
+            self.test.text,
+        );
         let counts = line_statistics(&lines, slice::from_ref(&test.target), &config)?;
         let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
         let mut measures = vec![
@@ -229,7 +240,11 @@ impl Translator<'_> {
         for &(name, ref part) in &self.others {
             measures.push((
                 name,
-                score(&self.translate(trainer, part, beam)?, part.text, &config)?,
+                score(
+                    &self.translate(trainer, part, beam, stopped)?,
+                    part.text,
+                    &config,
+                )?,
             ));
         }
         let finals = Finals {
@@ -246,8 +261,8 @@ impl Translator<'_> {
     }
 
     /// The final number of the R-epoch.
-    fn at_r(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
-        let lines = self.translate(trainer, &self.test, self.settings.beam)?;
+    fn at_r(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let lines = self.translate(trainer, &self.test, self.settings.beam, stopped)?;
         let [config, _] = bleu();
         let finals = Finals {
             r: Some(score(&lines, self.test.text, &config)?),
@@ -310,12 +325,17 @@ impl Probe for Translator<'_> {
         Keep::Course
     }
 
-    fn findings(&self, trainer: &Trainer, moment: Moment) -> Result<Findings, AnyError> {
+    fn findings(
+        &self,
+        trainer: &Trainer,
+        moment: Moment,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Findings, AnyError> {
         match moment {
             Moment::First => self.traces(trainer, 0),
             Moment::Last => self.at_last(trainer),
-            Moment::OfV => self.at_v(trainer),
-            Moment::OfR => self.at_r(trainer),
+            Moment::OfV => self.at_v(trainer, stopped),
+            Moment::OfR => self.at_r(trainer, stopped),
         }
     }
 }

@@ -181,7 +181,7 @@ fn errors_and_moves_are_those_of_hidden_targets_in_the_part_that_they_name() {
             moved += [3, 5, 7, 9].map(|row| of(row).abs()).iter().sum::<f64>() / 8.0;
         }
         let seen = trial.evaluate().unwrap();
-        let found = trial.findings(Moment::Last).unwrap().measures;
+        let found = trial.findings(Moment::Last, &|| false).unwrap().measures;
         assert_ne!(error("test", false), error("test", true));
         for (got, want) in [
             (seen.validation.unwrap(), error("validation", false)),
