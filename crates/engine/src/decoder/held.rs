@@ -7,6 +7,16 @@ use crate::settings::Kernel;
 use crate::{Error, Form};
 use bochner_numerics::{Real, argument};
 
+/// Lists of a reorder, whose memory is kept for the next one: a beam search reorders at most steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves<T: Real> {
+    /// The number of sequences that still have to take over each sequence.
+    uses: Vec<usize>,
+    lengths: Vec<usize>,
+    /// The caches before the reorder, until sequences take them over.
+    caches: Vec<Option<Cache<T>>>,
+}
+
 impl<T: Real> Decoder<T> {
     /// The number of positions of each sequence, `[B]`.
     pub fn lengths(&self) -> &[usize] {
@@ -121,13 +131,20 @@ impl<T: Real> Decoder<T> {
             return Ok(());
         }
         let heads = self.caches.len() / batch;
-        let mut uses = vec![0; batch];
+        let Moves {
+            uses,
+            lengths,
+            caches: before,
+        } = &mut self.moves;
+        uses.clear();
+        uses.resize(batch, 0);
         indices.iter().for_each(|&b| uses[b] += 1);
-        let mut before: Vec<_> = self.caches.drain(..).map(Some).collect();
+        before.clear();
+        before.extend(self.caches.drain(..).map(Some));
         // Copies take the memory of sums that no sequence takes over.
         for (own, _) in before
             .chunks_mut(heads)
-            .zip(&uses)
+            .zip(&*uses)
             .filter(|(_, uses)| **uses == 0)
         {
             own.fill(None);
@@ -143,7 +160,9 @@ impl<T: Real> Decoder<T> {
                 self.caches.extend(own);
             }
         }
-        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
+        lengths.clone_from(&self.lengths);
+        self.lengths.clear();
+        self.lengths.extend(indices.iter().map(|&b| lengths[b]));
         let none = std::iter::repeat_n(0, indices.len());
         self.nothing.set_key_lengths(none);
         self.size.batch = indices.len();

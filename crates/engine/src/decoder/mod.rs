@@ -90,6 +90,7 @@ pub struct Decoder<T: Real> {
     lengths: Vec<usize>,
     /// No key of any sequence: the mask of a call that adds nothing.
     nothing: Mask,
+    moves: held::Moves<T>,
     workspace: Workspace<T>,
 }
 
@@ -181,6 +182,7 @@ impl<T: Real> Decoder<T> {
             kv_heads: heads,
             lengths: vec![0; batch],
             nothing: Mask::none().with_key_lengths(vec![0; batch]),
+            moves: held::Moves::default(),
             workspace: Workspace::new(),
         };
         decoder.clear_for(heads);
