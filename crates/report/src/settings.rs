@@ -102,6 +102,11 @@ fn agree(today: &Value, older: &Value) -> bool {
             let today = today.get(name);
             today.is_some_and(|today| agree(today, value))
         }),
+        // A number that has become several: each place where it acts has it, the others have none.
+        (Value::Object(today), Value::Number(_)) => {
+            let mut acting = today.values().filter(|value| value.as_f64() != Some(0.0));
+            acting.clone().next().is_some() && acting.all(|value| value == older)
+        }
         (today, older) => today == older,
     }
 }
@@ -114,8 +119,7 @@ mod tests {
     #[test]
     fn an_older_description_agrees_if_all_that_it_says_is_said_somewhere() {
         let training = json!({"learning_rate": 0.1});
-        let today =
-            json!({"model": {"width": 8, "kind": {"heads": 2}}, "training": training, "epochs": 3});
+        let today = json!({"model": {"width": 8, "kind": {"heads": 2}, "dropout": {"inputs": 0.6, "values": 0.0}}, "training": training, "epochs": 3});
         let today = Settings::of(&today);
         for (older, agrees) in [
             (
@@ -123,6 +127,9 @@ mod tests {
                 true,
             ),
             (json!({"width": 8, "kind": {"heads": 2}, "l2": 0.0}), true),
+            (json!({"dropout": 0.6}), true),
+            (json!({"dropout": 0.5}), false),
+            (json!({"dropout": 0.0}), false),
             (json!({"width": 8, "l2": 0.1}), false),
             (json!({"width": 9}), false),
             (json!({"kind": {"heads": 2, "width": 8}}), false),

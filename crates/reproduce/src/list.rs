@@ -2,7 +2,7 @@
 
 use crate::config::scales;
 use crate::suites::{Entry, SUITES};
-use bochner_datasets::{DataStore, Error, manifest};
+use bochner_datasets::{DataStore, Error, RegressionSet, manifest};
 use bochner_report::Scale;
 use bochner_report::suite::Model;
 use std::fmt::Write;
@@ -43,6 +43,10 @@ pub fn list(files: &DataStore) -> String {
 
 /// The state of the files of a set.
 fn state(set: &str, files: &DataStore) -> String {
+    let set_of_table = set.parse::<RegressionSet>();
+    if set_of_table.is_ok_and(RegressionSet::is_built_in) {
+        return "built in".to_owned();
+    }
     let entries = manifest::entries().iter();
     let mut entries = entries.filter(|entry| entry.set == set).peekable();
     if entries.peek().is_none() {
@@ -55,6 +59,9 @@ fn state(set: &str, files: &DataStore) -> String {
     });
     match faults.collect::<Vec<_>>() {
         faults if faults.is_empty() => "there".to_owned(),
+        faults if faults.len() > 3 => {
+            format!("{}; and {} more", faults[..2].join("; "), faults.len() - 2)
+        }
         faults => faults.join("; "),
     }
 }
@@ -74,7 +81,7 @@ mod tests {
             assert!(text.lines().any(|line| line.starts_with(&head)), "{head}");
         }
         for line in [
-            "  set passenger (smoke, desk, paper): there",
+            "  set passenger (smoke, desk, paper): built in",
             "  set generated (smoke): needs no file",
             "  models on request: Performer; CAT; bipolar; Primal",
         ] {

@@ -1,6 +1,6 @@
 //! The results of finished units, on disk.
 
-mod atomic;
+pub(crate) mod atomic;
 mod checkpoint;
 mod import;
 mod sharing;

@@ -102,6 +102,11 @@ impl RegressionSet {
         self.described().inputs
     }
 
+    /// Whether the table is part of this crate, so that no file is needed.
+    pub const fn is_built_in(self) -> bool {
+        matches!(self.described().table, Place::Here)
+    }
+
     /// Whether the rows are the months of one series, in their order; those of other sets have no order.
     pub const fn is_series(self) -> bool {
         self.described().is_series

@@ -17,14 +17,13 @@ pub(crate) fn seconds_of<E>(
     long_enough: f64,
     mut f: impl FnMut() -> Result<(), E>,
 ) -> Result<f64, E> {
-    let (clock, before) = (Instant::now(), on_processor());
+    // A thread that has just begun has spent no time yet.
+    let (clock, before) = (Instant::now(), on_processor().unwrap_or(0.0));
     let mut calls = 0.0;
     loop {
         f()?;
         calls += 1.0;
-        let on_processor = before
-            .zip(on_processor())
-            .map(|(before, after)| after - before);
+        let on_processor = on_processor().map(|after| after - before);
         let seconds = on_processor.unwrap_or_else(|| clock.elapsed().as_secs_f64());
         if seconds >= long_enough {
             return Ok(seconds / calls);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures::unit;
+use crate::store::atomic::beside;
 use crate::trial::{EarlyStopping, Evaluation, Facts, Finals, Findings, Rule, Step};
 use bochner_report::row::Curve;
 use bochner_report::suite::Experiment;
@@ -463,11 +464,9 @@ fn a_disk_that_fills_up_keeps_what_is_finished() {
     let units = units(4);
     let (directory, store) = store();
     Toy::default().run(&units[..1], &store, 1).unwrap();
-    let row = directory.path().join(format!(
-        "units/regression/{}.json.unfinished",
-        units[2].id()
-    ));
-    std::os::unix::fs::symlink("/dev/full", &row).unwrap();
+    let row = format!("units/regression/{}.json", units[2].id());
+    let unfinished = beside(&directory.path().join(row));
+    std::os::unix::fs::symlink("/dev/full", &unfinished).unwrap();
     let error = Toy::default().run(&units, &store, 1).unwrap_err();
     let Error::Io { path, source, .. } = &error else {
         panic!("{error}")
