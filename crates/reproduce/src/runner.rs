@@ -205,7 +205,7 @@ impl Run<'_> {
                 checkpoint.save(&history, |path| trial.save(path))?;
                 saved = Instant::now();
             }
-            if stopped {
+            if stopped && !is_over(unit, trial.as_ref(), &history) {
                 return Ok(None);
             }
         }
