@@ -79,16 +79,30 @@ pub enum Error {
     /// All tokens look at the others alike.
     #[error(
         "all tokens or variables are correlated by at least {smallest}, so that everything seems to depend on \
-         everything, as in attention that is nearly uniform: take others, or another head or layer"
+         everything: keep one of the variables, or, of attention that is nearly uniform, take another head or layer"
     )]
     NearlyUniform {
         /// The smallest absolute correlation.
         smallest: f64,
     },
+    /// There are not more samples than variables, so that the variables depend on one another.
+    #[error(
+        "{variables} variables have only {samples} samples, so that they depend on one another: if the samples are the \
+         rows, as in tables of numpy and pandas, give the transpose; otherwise give at least {} samples or leave out \
+         variables",
+        variables + 1
+    )]
+    FewerSamplesThanVariables {
+        /// The number of variables, the rows.
+        variables: usize,
+        /// The number of samples, the columns.
+        samples: usize,
+    },
     /// The rows of the attention depend on one another, so that nothing can be conditioned on all of them.
     #[error(
-        "{tokens} tokens or variables have rank {rank} in their precision, and {dependent:?} repeat what the others \
-         say: leave these out (tokens of attention by `Correlations::of_tokens`), or give more samples"
+        "{tokens} tokens or variables have rank {rank} in their precision, and {} repeat what the others say: leave \
+         these out (tokens of attention by `Correlations::of_tokens`), or give more samples",
+        some_of(dependent)
     )]
     RankDeficient {
         /// The numerical rank.
@@ -177,5 +191,14 @@ impl Error {
             _ => {}
         }
         self
+    }
+}
+
+/// A list of nodes, of which a long one is cut short.
+fn some_of(nodes: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    match nodes.len().checked_sub(SHOWN) {
+        None | Some(0) => format!("{nodes:?}"),
+        Some(others) => format!("{:?} and {others} others", &nodes[..SHOWN]),
     }
 }

@@ -115,7 +115,7 @@ impl Correlations {
         let count = a.nrows();
         argument::shape("a", &[count, count], a.shape())?;
         distinct("tokens", tokens.iter().copied(), count)?;
-        enough(tokens)?;
+        enough(tokens.len())?;
         let mut rows = Array2::zeros((tokens.len(), count));
         for (mut row, &token) in rows.outer_iter_mut().zip(tokens) {
             row.assign(&finite_row(a.row(token), token)?);
@@ -139,7 +139,10 @@ impl Correlations {
             None => (rows, 1.0),
         };
         Self::of_rows(rows, LEAST_VARIANCE * largest, samples)
-            .and_then(|all| all.checked(T::epsilon().as_f64()))
+            .and_then(|all| {
+                all.differ()?;
+                all.of_full_rank(T::epsilon().as_f64())
+            })
             .map_err(|error| error.of_nodes(tokens))
     }
 
@@ -164,9 +167,8 @@ impl Correlations {
         })
     }
 
-    /// Refuses correlations that say nothing, and shortens the rows.
-    pub(super) fn checked(mut self, epsilon: f64) -> Result<Self, Error> {
-        self.differ()?;
+    /// Refuses rows that depend on one another, and shortens the others.
+    pub(super) fn of_full_rank(mut self, epsilon: f64) -> Result<Self, Error> {
         let tokens = self.tokens();
         let Svd { u, s, .. } = svd(self.rows.view())?;
         let zero = tokens as f64 * epsilon * s[0];
@@ -187,7 +189,7 @@ impl Correlations {
     }
 
     /// Refuses tokens all of which say the same.
-    fn differ(&self) -> Result<(), Error> {
+    pub(super) fn differ(&self) -> Result<(), Error> {
         let correlation = self.correlation();
         let smallest = correlation
             .iter()
@@ -231,7 +233,7 @@ impl Correlations {
     /// depends on the others stay so.
     pub fn between(&self, tokens: &[usize]) -> Result<Self, Error> {
         distinct("tokens", tokens.iter().copied(), self.tokens())?;
-        enough(tokens)?;
+        enough(tokens.len())?;
         let part = Self {
             rows: self.rows.select(Axis(0), tokens),
             deviations: self.deviations.select(Axis(0), tokens),
@@ -243,9 +245,9 @@ impl Correlations {
 }
 
 /// Refuses fewer than three tokens.
-pub(super) fn enough(tokens: &[usize]) -> Result<(), Error> {
-    match tokens.len() {
-        tokens @ 0..3 => Err(Error::TooFewTokens { tokens }),
+pub(super) fn enough(tokens: usize) -> Result<(), Error> {
+    match tokens {
+        0..3 => Err(Error::TooFewTokens { tokens }),
         _ => Ok(()),
     }
 }

@@ -18,9 +18,9 @@ impl Correlations {
     /// * [`Error::Argument`] for numbers that are not finite;
     /// * [`Error::TooFewTokens`] below three variables, [`Error::TooFewSamples`] below two samples;
     /// * [`Error::LowVariance`] for a variable that is constant to the precision of `T`;
-    /// * [`Error::NearlyUniform`] where all variables are correlated by more than $1 - 10^{-6}$;
-    /// * [`Error::RankDeficient`] where variables depend on one another to the precision of `T`, as all do where there
-    ///   are not more samples than variables.
+    /// * [`Error::FewerSamplesThanVariables`] unless there are more samples than variables;
+    /// * [`Error::RankDeficient`] where variables depend on one another to the precision of `T`, as multiples do;
+    /// * [`Error::NearlyUniform`] where all variables are correlated by more than $1 - 10^{-6}$.
     ///
     /// ```
     /// use bochner_interpret::{Correlations, FisherZ, Independence};
@@ -34,10 +34,16 @@ impl Correlations {
     /// # Ok::<(), bochner_interpret::Error>(())
     /// ```
     pub fn of_samples<T: Real>(x: ArrayView2<T>) -> Result<Self, Error> {
-        let all: Vec<usize> = (0..x.nrows()).collect();
-        enough(&all)?;
+        let (variables, samples) = x.dim();
+        enough(variables)?;
         let root = root_of_values("x", x)?;
-        Self::of_rows(root, 0.0, Some(x.ncols()))?.checked(T::epsilon().as_f64())
+        if samples <= variables {
+            return Err(Error::FewerSamplesThanVariables { variables, samples });
+        }
+        let all = Self::of_rows(root, 0.0, Some(samples))?;
+        let all = all.of_full_rank(T::epsilon().as_f64())?;
+        all.differ()?;
+        Ok(all)
     }
 
     /// The number of samples that these correlations come from: the columns of the values, or of the samples; `None`
@@ -109,10 +115,9 @@ mod tests {
         let refused = of(&x.slice(s![.., ..4]).to_owned());
         assert!(matches!(
             refused,
-            Err(Error::RankDeficient {
-                rank: 3,
-                tokens: 4,
-                ..
+            Err(Error::FewerSamplesThanVariables {
+                variables: 4,
+                samples: 4
             })
         ));
         // In binary the mean of many numbers 0.1 is another number.
@@ -140,6 +145,41 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    /// A table with a row for each sample is refused at once, in a few words that say what to do.
+    #[test]
+    fn samples_given_as_rows_are_recognised() {
+        let table: Array2<f64> = random((10_000, 5), "x");
+        let error = of(&table).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::FewerSamplesThanVariables {
+                variables: 10_000,
+                samples: 5
+            }
+        ));
+        let message = error.to_string();
+        assert!(message.contains("give the transpose"), "{message}");
+        assert!(message.len() < 300, "{message}");
+        assert!(of(&table.reversed_axes()).is_ok());
+    }
+
+    /// Variables that repeat others are named, a few of many, and not taken for uniform attention.
+    #[test]
+    fn exact_multiples_are_named() {
+        let one: Array2<f64> = random((1, 60), "x");
+        let multiples = |count: usize| {
+            let factors = Array2::from_shape_fn((count, 1), |(i, _)| (i + 1) as f64);
+            of(&factors.dot(&one)).unwrap_err()
+        };
+        let Error::RankDeficient { dependent, .. } = multiples(3) else {
+            panic!("of full rank")
+        };
+        assert_eq!(dependent, [1, 2]);
+        let message = multiples(40).to_string();
+        assert!(message.contains("and 31 others repeat"), "{message}");
+        assert!(!message.contains("uniform"), "{message}");
     }
 
     #[test]
