@@ -10,8 +10,8 @@
 //! same, initial values included, so that two runs differ in nothing but the attention.
 //!
 //! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
-//! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
-//! of graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
+//! those of a few of them, with any number of layers of graph attention, in GAT's form or in the kernel
+//! form, or with graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
 //! attention between words and classes, and the [translator](translator::Translator) an encoder and a decoder between two
 //! languages. One [trainer](training::Trainer) trains all of them.
 //!
@@ -49,7 +49,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
+//! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN; weights from and for PyTorch by [`torch_names`](encoder::Encoder::torch_names) |
 //! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
 //! | [`attention`] | [`AttentionOptions`](attention::AttentionOptions): key-value heads, rotary positions, a window |
 //! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |

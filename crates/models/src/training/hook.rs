@@ -43,8 +43,8 @@ impl GradientHook {
 }
 
 impl<T: Task> Trainer<T> {
-    /// The trainer with a function that may change the gradients of each step: one number for each trained parameter, in
-    /// the order in which the model's [`Parameters`] are visited.
+    /// The trainer with a function that may change the gradients of each step: a number for each element of the trained
+    /// parameters, in the order in which the model's [`Parameters`] are visited, each in row-major order.
     ///
     /// They are the gradients of the mean objective over all batches and parts of the step. The L2 term, clipping and the
     /// optimiser come after, so that trainers whose hooks average their gradients take the same steps. Such trainers need
