@@ -87,6 +87,19 @@ pub enum WeightsError {
         got: usize,
     },
 
+    /// The file has a size that the layer does not know, which would not be compared.
+    #[error(
+        "the file has a size {name}, which the layer does not know{}; correct the name in the file's metadata, or leave \
+         the size out",
+        list(", known: ", known)
+    )]
+    UnknownSize {
+        /// The size's name.
+        name: String,
+        /// The names of the layer's sizes, in the alphabet's order.
+        known: Vec<String>,
+    },
+
     /// Two tensors that are one parameter of the layer have other values.
     #[error(
         "{name} has other values than the tensor before that stands for the same parameter, {parameter}; build the \

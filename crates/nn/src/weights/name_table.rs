@@ -75,6 +75,9 @@ struct Row {
 
 impl Place {
     /// Part `index` of `of` equal parts along an axis.
+    ///
+    /// # Panics
+    /// Unless `index` is less than `of`.
     pub fn part(name: &str, axis: usize, index: usize, of: usize) -> Self {
         assert!(index < of, "a part that is there");
         let part = Some(Part { axis, index, of });
@@ -164,7 +167,8 @@ impl NameTable {
         self
     }
 
-    /// The table with a size that the shapes do not show. It is written, and compared if the file has it.
+    /// The table with a size that the shapes do not show. It is written, and compared if the file has it. Sizes of other
+    /// names are refused.
     #[must_use]
     pub fn size(mut self, name: &str, size: usize) -> Self {
         self.sizes.insert(name.to_string(), size);
@@ -193,7 +197,7 @@ impl NameTable {
     /// # Errors
     /// [`Error::Weights`] with [`WeightsError::Refused`] for a tensor that the layer has no place for;
     /// [`WeightsError::OtherNames`], [`WeightsError::OtherShape`] and [`WeightsError::OtherSize`] for those of another
-    /// layer; [`WeightsError::Unequal`] for two tensors that should be equal; [`WeightsError::Impossible`] for NaN
+    /// layer; [`WeightsError::UnknownSize`] for a size that the table does not name; [`WeightsError::Unequal`] for two tensors that should be equal; [`WeightsError::Impossible`] for NaN
     /// and infinities; [`WeightsError::Unnamed`] if the table lacks one of the model's parameters.
     pub fn load<E: Element>(
         &self,
@@ -238,6 +242,13 @@ impl NameTable {
     ) -> Result<BTreeMap<String, ArrayD<E>>, WeightsError> {
         let shapes = self.shapes(&arrays)?;
         self.check_names(state)?;
+        let mut sizes = state.sizes.keys();
+        if let Some(name) = sizes.find(|&name| !self.sizes.contains_key(name)) {
+            return Err(WeightsError::UnknownSize {
+                name: name.clone(),
+                known: self.sizes.keys().cloned().collect(),
+            });
+        }
         for (name, &expected) in &self.sizes {
             let got = state.sizes.get(name).copied().unwrap_or(expected);
             if got != expected {

@@ -3,21 +3,21 @@
 use bochner_nn::{Error, Linear, NameTable, Parameters, Place, Reshape, StateDict, WeightsError};
 use bochner_numerics::Seed;
 use dfdx::prelude::*;
-use ndarray::{ArrayD, IxDyn, array};
+use ndarray::{Array2, ArrayD, IxDyn, array, s};
 
 type Layer<E> = Linear<usize, usize, E>;
 
 fn layer(seed: u64) -> Layer<f32> {
     let mut rng = Seed::new(seed).stream("initial values");
-    Linear::try_new(&Cpu::default(), 3, 2, &mut rng).unwrap()
+    Linear::try_new(&Cpu::default(), 4, 2, &mut rng).unwrap()
 }
 
-/// A library that keeps both rows in tensors of their own, and the bias twice.
+/// A library that keeps both halves of the columns in tensors of their own, one of them transposed, and the bias twice.
 fn names() -> NameTable {
     NameTable::new()
-        .row(Place::part("weight", 0, 0, 2), "first", Reshape::Transposed)
+        .row(Place::part("weight", 1, 0, 2), "first", Reshape::Transposed)
         .row(
-            Place::part("weight", 0, 1, 2),
+            Place::part("weight", 1, 1, 2),
             Place::part("second", 2, 1, 2),
             Reshape::LeadingOne,
         )
@@ -49,9 +49,14 @@ fn saved() -> StateDict<f32> {
 #[test]
 fn writing_and_reading_gives_equal_bits() {
     let state = saved();
-    assert_eq!(state.tensors["first"].shape(), [3, 1]);
+    let weight = Array2::from_shape_vec((2, 4), layer(1).weight.as_vec()).unwrap();
+    // Square, so that no shape tells whether it is transposed.
+    let first = weight.slice(s![.., ..2]).reversed_axes();
+    assert_eq!(state.tensors["first"], first.into_dyn());
     // The part that no row fills stays zero.
-    assert_eq!(state.tensors["second"].shape(), [1, 1, 6]);
+    assert_eq!(state.tensors["second"].shape(), [1, 2, 4]);
+    let filled = state.tensors["second"].slice(s![0, .., 2..]);
+    assert_eq!(filled, weight.slice(s![.., 2..]));
     let bytes = state.to_safetensors();
     assert_eq!(bytes, saved().to_safetensors());
     let read = StateDict::from_safetensors(&bytes, "").unwrap();
@@ -79,10 +84,10 @@ fn other_shapes_sizes_and_values_are_refused() {
     let mut state = saved();
     state
         .tensors
-        .insert("first".into(), ArrayD::zeros(IxDyn(&[1, 3])));
+        .insert("first".into(), ArrayD::zeros(IxDyn(&[1, 4])));
     let error = refused(&state).to_string();
     assert!(
-        error.contains("first has shape [1, 3], the layer needs [3, 1]"),
+        error.contains("first has shape [1, 4], the layer needs [2, 2]"),
         "{error}"
     );
 
@@ -98,6 +103,12 @@ fn other_shapes_sizes_and_values_are_refused() {
     ));
 
     let mut state = saved();
+    state.sizes.insert("row".into(), 2);
+    let error = refused(&state).to_string();
+    assert!(error.contains("a size row,"), "{error}");
+    assert!(error.contains("known: rows;"), "{error}");
+
+    let mut state = saved();
     state
         .tensors
         .insert("copy".into(), array![1.0, 2.0].into_dyn());
@@ -106,7 +117,7 @@ fn other_shapes_sizes_and_values_are_refused() {
     let mut state = saved();
     state
         .tensors
-        .insert("first".into(), ArrayD::from_elem(IxDyn(&[3, 1]), f32::NAN));
+        .insert("first".into(), ArrayD::from_elem(IxDyn(&[2, 2]), f32::NAN));
     assert!(matches!(refused(&state), WeightsError::Impossible(_)));
 }
 
