@@ -21,7 +21,7 @@ use std::f64::consts::PI;
 /// assert_eq!([1, 4, 5, 10, 15].map(|step| cosine.factor(step)), [0.25, 1.0, 1.0, 0.5, 0.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub enum Schedule {
     /// Always 1.
     #[default]
@@ -148,5 +148,8 @@ mod tests {
             let written = serde_json::to_string(&schedule).unwrap();
             assert_eq!(serde_json::from_str::<Schedule>(&written).is_ok(), fits);
         }
+        let unknown = r#"{"cosine": {"warmup": 1, "steps": 9, "floor": 0.1}}"#;
+        let error = serde_json::from_str::<Schedule>(unknown).unwrap_err();
+        assert!(error.to_string().contains("`floor`"), "{error}");
     }
 }
