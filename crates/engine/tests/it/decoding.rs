@@ -80,6 +80,8 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() -> Result<(), Err
             assert_near(got.view(), next(&whole.to_owned()).view(), &settings);
         }
         assert_eq!(decoder.lengths(), [9, 4, 12]);
+        decoder.reorder(&[2, 0])?;
+        assert_eq!(decoder.lengths(), [12, 9]);
     }
     Ok(())
 }
