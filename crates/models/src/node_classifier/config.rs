@@ -1,13 +1,14 @@
 //! The settings of a node classifier.
 
 use crate::Error;
+use crate::encoder::MOST_LAYERS;
 use bochner_graph::{AttentionKind, Residual};
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 
 /// The kind, number and sizes of the layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub enum Architecture {
     /// Graph attention, an ELU between the layers.
     Attention(AttentionLayers),
@@ -15,7 +16,7 @@ pub enum Architecture {
     Convolution {
         /// Width of the hidden layers.
         hidden: usize,
-        /// The number of layers. Defaults to 2.
+        /// The number of layers, from 1 to 4096. Defaults to 2.
         #[serde(default = "two", skip_serializing_if = "is_two")]
         layers: usize,
     },
@@ -25,6 +26,7 @@ bochner_numerics::checked_when_read!(Architecture);
 
 /// Layers of graph attention: all but the last have heads side by side, those of the last are averaged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AttentionLayers {
     /// The kind of attention of all layers. Those of the dynamic score are
     /// [`gatv2`](bochner_graph::GraphAttentionConfig::gatv2) layers.
@@ -35,7 +37,7 @@ pub struct AttentionLayers {
     pub width: usize,
     /// Heads of the last layer.
     pub output_heads: usize,
-    /// The number of layers, the last one included. Defaults to 2.
+    /// The number of layers, the last one included, from 1 to 4096. Defaults to 2.
     #[serde(default = "two", skip_serializing_if = "is_two")]
     pub layers: usize,
     /// The use of a layer's inputs besides attention, in every layer. Defaults to none.
@@ -80,14 +82,13 @@ impl Architecture {
                 ("heads", own.heads),
                 ("width", own.width),
                 ("output_heads", own.output_heads),
-                ("layers", own.layers),
             ],
-            &Self::Convolution { hidden, layers } => vec![("hidden", hidden), ("layers", layers)],
+            &Self::Convolution { hidden, .. } => vec![("hidden", hidden)],
         };
         for (name, size) in sizes {
             argument::at_least_one(name, size)?;
         }
-        Ok(())
+        Ok(argument::at_most("layers", self.layers(), MOST_LAYERS)?)
     }
 
     /// Graph attention in the sizes of GAT on Cora and Citeseer.

@@ -281,6 +281,18 @@ fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
         ..training()
     };
     assert!(moved(slow).0 < 1e-3 * far);
+    // The factor is 1 in the first step and 0 in the second.
+    let (warmup, steps) = (0, 1);
+    let falling = TrainingConfig {
+        schedule: Schedule::Cosine { warmup, steps },
+        ..training()
+    };
+    assert_eq!(moved(falling.clone()).0, far);
+    let mut trainer = trainer_of(&falling, 60, 0.0);
+    trainer.epoch().unwrap();
+    let first = logits(&trainer);
+    trainer.epoch().unwrap();
+    assert_eq!(logits(&trainer), first);
     let (_, normed) = moved(TrainingConfig {
         l2: 0.1,
         ..training()

@@ -239,6 +239,8 @@ fn node_classifiers() {
             ("attention/width", json!(0)),
             ("attention/output_heads", json!(0)),
             ("attention/layers", json!(0)),
+            ("attention/layers", json!(1_000_000_000_000_u64)),
+            ("attention/residuals", json!("added")),
         ],
     );
     let config = NodeClassifierConfig {
@@ -254,6 +256,7 @@ fn node_classifiers() {
             ("classes", json!(0)),
             ("architecture/convolution/hidden", json!(0)),
             ("architecture/convolution/layers", json!(0)),
+            ("architecture/convolution/layer", json!(3)),
             ("dropout/inputs", json!(1.0)),
             ("dropout/values", json!(0.5)),
         ],
