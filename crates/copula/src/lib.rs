@@ -66,7 +66,7 @@
 //! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
 //! | `bivariate` | the distribution function in two dimensions, exact |
 //! | `maximum_likelihood` | [`GaussianCopula::fit_maximum_likelihood`] |
-//! | `students_t` | [`StudentsTCopula`], [`students_t_log_density_vjp`] |
+//! | `students_t` | [`StudentsTCopula`], [`students_t_log_density_vjp`], [`StudentsTGradients`] |
 //! | `copula` | [`Copula`], one of the two |
 //! | `joint`, `joint_fit` | [`Joint`]; [`JointOptions`], [`JointFit`] |
 //! | `marginal` | [`Marginal`], [`LogTails`] |
@@ -91,9 +91,9 @@ pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 pub use distributions::{
     Copula, CopulaConfig, CopulaFit, Dependence, Empirical, Family, GaussianCopula, Joint,
     JointFit, JointOptions, KernelDensity, Lattice, LogTails, Marginal, Probability,
-    StudentsTCopula, Univariate, correlation_of_kendall, correlation_of_spearman,
-    kendall_of_correlation, kendall_tau_b, nearest_correlation, pseudo_observations,
-    spearman_of_correlation, students_t_log_density_vjp,
+    StudentsTCopula, StudentsTGradients, Univariate, correlation_of_kendall,
+    correlation_of_spearman, kendall_of_correlation, kendall_tau_b, nearest_correlation,
+    pseudo_observations, spearman_of_correlation, students_t_log_density_vjp,
 };
 pub use error::Error;
 pub use factor::{

@@ -36,5 +36,5 @@ pub use measures::{
 };
 pub use nearest::nearest_correlation;
 pub use ranks::{kendall_tau_b, pseudo_observations};
-pub use students_t::{StudentsTCopula, students_t_log_density_vjp};
+pub use students_t::{StudentsTCopula, StudentsTGradients, students_t_log_density_vjp};
 pub use univariate::{Empirical, Family, KernelDensity, Univariate};

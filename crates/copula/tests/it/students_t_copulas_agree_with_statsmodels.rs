@@ -4,8 +4,8 @@
 use bochner_copula::{
     GaussianCopula, Lattice, StudentsTCopula, kendall_tau_b, students_t_log_density_vjp,
 };
-use bochner_numerics::Seed;
 use bochner_numerics::check::assert_gradient;
+use bochner_numerics::{Seed, finite_difference, relative_error};
 use ndarray::{Array2, array, aview1};
 use serde::Deserialize;
 
@@ -80,17 +80,32 @@ fn gradients_agree_with_finite_differences() {
     let u = array![[0.2, 0.5, 0.9], [0.8, 0.35, 0.66]];
     let factor = array![[1.3, 0.0, 0.0], [-0.4, 0.7, 0.0], [0.9, 0.5, 1.1]];
     let g = array![0.7, -1.4];
-    let value = |u: ndarray::ArrayView2<f64>, factor: ndarray::ArrayView2<f64>| {
+    let with = |freedom: f64, u: ndarray::ArrayView2<f64>, factor: ndarray::ArrayView2<f64>| {
         let normal = GaussianCopula::from_factor(factor).unwrap();
-        let copula = StudentsTCopula::new(normal, 3.5).unwrap();
+        let copula = StudentsTCopula::new(normal, freedom).unwrap();
         copula.log_density(u).unwrap().dot(&g)
     };
+    let value =
+        |u: ndarray::ArrayView2<f64>, factor: ndarray::ArrayView2<f64>| with(3.5, u, factor);
     let got = students_t_log_density_vjp(u.view(), factor.view(), 3.5, g.view()).unwrap();
     // The scores are divided by 20 so that the step of the differences stays in the unit interval.
     assert_gradient(&(&got.u / 20.0), &(&u * 20.0), |u| {
         value((&u / 20.0).view(), factor.view())
     });
     assert_gradient(&got.factor, &factor, |factor| value(u.view(), factor));
+    for (freedom, extreme) in [(0.7, 0.2), (3.5, 1e-12), (40.0, 0.999_999)] {
+        let mut u = u.clone();
+        u[[0, 1]] = extreme;
+        let got = students_t_log_density_vjp(u.view(), factor.view(), freedom, g.view()).unwrap();
+        let want = finite_difference(&[freedom], |freedom| {
+            with(freedom[0], u.view(), factor.view())
+        });
+        assert!(
+            relative_error(&[got.freedom], &want) < 1e-6,
+            "{} {want:?}",
+            got.freedom
+        );
+    }
 }
 
 #[test]
