@@ -1,10 +1,13 @@
 //! A kernel does not depend on the layout, the precision and the number of its inputs.
 
 use crate::kernels::with_compositions;
-use bochner_kernels::{AnyKernel, ExpsinConfig, GramGradients, Kernel, Lengthscale};
+use bochner_kernels::{
+    AnyKernel, ExpsinConfig, GramGradients, Kernel, Lengthscale, MaternConfig, RbfConfig,
+    Smoothness,
+};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array2, array, s};
+use ndarray::{Array2, Axis, array, concatenate, s};
 
 fn all<T: Real>() -> Vec<AnyKernel<T>> {
     let mut all = with_compositions(0.8, 1.3);
@@ -100,6 +103,33 @@ fn coincident_points_have_finite_gradients() {
             kernel.gram_vjp(x.view(), x.view(), g.view()).unwrap();
         let all = x.iter().chain(&y).chain(&parameters);
         assert!(all.into_iter().all(|g| g.is_finite()), "{kernel:?}");
+    }
+}
+
+#[test]
+fn a_constant_column_adds_nothing_to_a_distance() {
+    let scaled = |lengthscales: &[f64]| -> [AnyKernel<f64>; 2] {
+        let lengthscale = Lengthscale::PerDimension(lengthscales.to_vec());
+        let matern = MaternConfig {
+            smoothness: Smoothness::ThreeHalves,
+            lengthscale: lengthscale.clone(),
+        };
+        let rbf = RbfConfig { lengthscale };
+        [rbf.build().unwrap().into(), matern.build().unwrap().into()]
+    };
+    let (x, y) = (random((3, 1), "x"), random((4, 1), "y"));
+    let [wide_x, wide_y] = [&x, &y].map(|points| {
+        let constant = Array2::from_elem(points.dim(), 7.0);
+        concatenate![Axis(1), points.view(), constant]
+    });
+    let g = random((3, 4), "g");
+    for (with, without) in scaled(&[0.9, 1.4]).iter().zip(&scaled(&[0.9])) {
+        assert_eq!(
+            with.gram(wide_x.view(), wide_y.view()),
+            without.gram(x.view(), y.view())
+        );
+        let vjp = with.gram_vjp(wide_x.view(), wide_y.view(), g.view());
+        assert_eq!(vjp.unwrap().parameters[1], 0.0, "{with:?}");
     }
 }
 
