@@ -91,6 +91,7 @@ impl LanguageModelConfig {
 ///     attention_options: AttentionOptions { rotary: Some(Rotary::default()), ..Default::default() },
 ///     dropout: 0.0,
 ///     norm: NormPlacement::Pre,
+///     ..Default::default()
 /// };
 /// let config = LanguageModelConfig::transformer(3, EncoderConfig::new(1, layer));
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
