@@ -76,7 +76,7 @@ impl<T: Real> RowSum<T> {
         self.terms = 0;
     }
 
-    /// Replaces `start` by the sum of itself and all terms, and starts again from no terms.
+    /// Adds all terms to `start`, and starts again from no terms.
     pub(crate) fn add_to(&mut self, start: &mut [T]) {
         if !self.before.is_empty() {
             self.end_block();

@@ -163,7 +163,7 @@ impl StudentsTCopula {
 ///   \bar{\hat L} = \mathrm{lower}\Big(\sum_i g_i \kappa_i w_i e_i^\top\Big) -
 ///     \sum_i g_i \mathrm{diag}(1 / \hat L_{mm})$$
 ///
-/// $$\bar\nu = \sum_i g_i \Big(\frac{\partial \log c}{\partial \nu}\Big|_y + \sum_m
+/// $$\bar\nu = \sum_i g_i \Big(\frac{\partial \log c}{\partial \nu}\Big|\_y + \sum_m
 ///   \frac{\partial \log c}{\partial y_{im}} \frac{\partial y_{im}}{\partial \nu}\Big)$$
 ///
 /// *where* $e = \hat L^{-1} y$, $w = \hat L^{-\top} e$ and $\kappa = (\nu + M) / (\nu + |e|^2)$.

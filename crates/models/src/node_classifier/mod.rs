@@ -32,8 +32,8 @@ use std::borrow::Cow;
 ///
 /// With attention ([`Architecture::Attention`]) as GAT has it:
 ///
-/// $$h_0 = x, \qquad h_l = \mathrm{ELU}\bigl(\mathrm{GraphAttention}_l(h_{l-1})\bigr), \qquad
-/// y = \mathrm{GraphAttention}_L(h_{L-1})$$
+/// $$h_0 = x, \qquad h_l = \mathrm{ELU}\bigl(\mathrm{GraphAttention}\_l(h_{l-1})\bigr), \qquad
+/// y = \mathrm{GraphAttention}\_L(h_{L-1})$$
 ///
 /// *where* the heads of the hidden layers stand side by side and those of the last, each as wide as
 /// there are classes, are averaged. All layers may have residuals and read attributes of the edges. With convolution

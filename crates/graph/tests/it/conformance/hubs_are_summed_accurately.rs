@@ -21,7 +21,7 @@ fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The same numbers in double precision are the oracle. They are positive, so that sums grow.
+/// Numbers in double precision are the oracle. They are positive, so that sums grow.
 #[test]
 fn outputs_and_gradients_are_those_of_double_precision() {
     let gaussian = Kind::Gaussian { p: None };
