@@ -36,7 +36,7 @@ impl WithSelfLoops {
     /// is, remove them first.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless there is one row of attributes for each edge that was there.
+    /// [`Error::Argument`] unless there is one row of attributes for each edge that was there, and a constant is finite.
     ///
     /// ```
     /// use bochner_graph::ndarray::array;
@@ -58,7 +58,12 @@ impl WithSelfLoops {
         argument::shape("attributes", &[given, columns], attributes.shape())?;
         let mut loops = Array2::zeros((self.added.len(), columns));
         match fill {
-            LoopAttributes::Constant(value) => loops.fill(T::of(value)),
+            LoopAttributes::Constant(value) => {
+                let number = T::of(value);
+                let allowed = "a number that is finite in the type of the attributes";
+                argument::in_range(number.is_finite(), "fill", value, allowed)?;
+                loops.fill(number);
+            }
             LoopAttributes::Mean => {
                 for (&node, mut row) in self.added.iter().zip(loops.rows_mut()) {
                     let rows = self.others(node).map(|edge| attributes.row(edge).to_vec());
@@ -189,6 +194,11 @@ mod tests {
                 .to_string()
                 .starts_with("`attributes` has shape [8, 2]")
         );
+        let narrow = given.mapv(|x| x as f32);
+        for value in [f64::NAN, 1e300] {
+            let error = looped.attributes(narrow.view(), LoopAttributes::Constant(value));
+            assert!(error.unwrap_err().to_string().contains("fill"), "{value}");
+        }
     }
 
     #[test]

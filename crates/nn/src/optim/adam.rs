@@ -325,7 +325,7 @@ mod tests {
         for step in 1..=8 {
             let (w, b) = (model.weight.as_vec(), model.bias.as_vec());
             let mut gradients = Gradients::leaky();
-            // Of the sum of sin(w) exp(b), plus a tenth of the squares of w and the squares of b.
+            // Gradients of the sum of sin(w) exp(b), plus a tenth of the squares of w and the squares of b.
             let along_w = |i: usize| w[i].cos() * b[i % 2].exp() + 0.2 * w[i];
             let along_b = |j: usize| (w[j].sin() + w[2 + j].sin()) * b[j].exp() + 2.0 * b[j];
             let g = gradients.get_or_alloc_mut(&model.weight).unwrap();
