@@ -2,7 +2,7 @@
 
 use crate::{Bias, Card, Error, Mask, Settings, card::Stream};
 use bochner_engine::{self as engine, Output, Saved, Wanted, attend, attend_vjp, weights};
-use bochner_numerics::{DropoutMask, Real, Seed, argument};
+use bochner_numerics::{DropoutMask, Real, Seed, argument, parallel};
 use bochner_ops::Mode;
 use bochner_spectral::Size;
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, s};
@@ -163,7 +163,11 @@ impl<T: Real> Streams<'_, T> {
     pub(super) fn check_range(&self, array: &'static str, x: ArrayView4<T>) -> Result<(), Error> {
         let limit = T::max_value().sqrt().sqrt();
         let is_fitting = |x: &T| x.abs() <= limit;
-        if x.iter().all(is_fitting) {
+        let all_fit = match x.as_slice() {
+            Some(x) => is_fitting(&parallel::max_norm(x)),
+            None => x.iter().all(is_fitting),
+        };
+        if all_fit {
             return Ok(());
         }
         for ((example, head, t, column), got) in x.indexed_iter() {

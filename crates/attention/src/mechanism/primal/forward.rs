@@ -44,44 +44,45 @@ impl<'a, T: Real> Call<'a, T> {
         &projections[side][h * count..][..count]
     }
 
-    /// The scores of one side, and the sums of the squares of a head's scores, `[B, M, s]`.
-    pub(super) fn scores(&self, projections: &[Vec<T>; 2], side: usize) -> (Array4<T>, Vec<f64>) {
-        let (d, s) = (self.width, self.settings.rank);
-        let mut scores = vec![T::zero(); self.all_heads() * self.time * s];
-        let squares = parallel::map_chunks(&mut scores, self.time * s, |h, scores| {
-            let projection = Mat::new(self.projection(projections, side, h), d, s);
-            let mut squares = vec![0.0; s];
-            for (rows, scores) in self.blocks(h).zip(scores.chunks_mut(ROWS * s)) {
+    /// The output, the scores, and the sums of the squares of a head's scores, `[B, M, s]`.
+    pub(super) fn attend(
+        &self,
+        projections: &[Vec<T>; 2],
+    ) -> (Array4<T>, PrimalScores<T>, Vec<f64>) {
+        let (time, d, s, dv) = (self.time, self.width, self.settings.rank, self.value_width);
+        let of_width = |width| vec![T::zero(); self.all_heads() * time * width];
+        let (mut output, mut e, mut r) = (of_width(dv), of_width(s), of_width(s));
+        let heads = output.chunks_mut(time * dv);
+        let heads = heads.zip(e.chunks_mut(time * s).zip(r.chunks_mut(time * s)));
+        let mut squares = vec![0.0; self.all_heads() * s];
+        let heads = heads.zip(squares.chunks_mut(s)).enumerate();
+        parallel::for_each(heads.collect(), |(h, ((output, (e, r)), squares))| {
+            let blocks = output.chunks_mut(ROWS * dv);
+            let blocks = blocks.zip(e.chunks_mut(ROWS * s).zip(r.chunks_mut(ROWS * s)));
+            for (rows, (output, (e, r))) in self.blocks(h).zip(blocks) {
                 let n = rows.len();
                 let mut phi = self.buffers.any(n * d);
-                directions(self.rows(side, h, rows), d, &mut phi);
-                let (phi, scores) = (Mat::new(&phi, n, d), &mut scores[..n * s]);
-                let into = MatMut::new(scores, n, s);
-                matmul_in(&self.buffers, T::one(), phi, projection, T::zero(), into);
-                for scores in scores.chunks_exact(s) {
-                    let all = squares.iter_mut().zip(scores);
-                    all.for_each(|(sum, x)| *sum += x.as_f64() * x.as_f64());
+                for (side, scores) in [e, r].into_iter().enumerate() {
+                    directions(self.rows(side, h, rows.clone()), d, &mut phi);
+                    let projection = Mat::new(self.projection(projections, side, h), d, s);
+                    let (phi, scores) = (Mat::new(&phi, n, d), &mut scores[..n * s]);
+                    let into = MatMut::new(scores, n, s);
+                    matmul_in(&self.buffers, T::one(), phi, projection, T::zero(), into);
+                    for scores in scores.chunks_exact(s) {
+                        let all = squares.iter_mut().zip(scores);
+                        all.for_each(|(sum, x)| *sum += x.as_f64() * x.as_f64());
+                    }
+                    let (share, wc) = (T::of(side as f64), self.combination(side, h).t());
+                    let scores = Mat::new(scores, n, s);
+                    let into = MatMut::new(&mut output[..n * dv], n, dv);
+                    matmul_in(&self.buffers, T::one(), scores, wc, share, into);
                 }
             }
-            squares
         });
-        (self.array(scores, s), squares.concat())
-    }
-
-    /// The output, given the scores of both sides.
-    pub(super) fn output(&self, PrimalScores { e, r }: &PrimalScores<T>) -> Array4<T> {
-        let (s, dv) = (self.settings.rank, self.value_width);
-        let mut output = vec![T::zero(); self.all_heads() * self.time * dv];
-        parallel::for_each_chunk(&mut output, self.time * dv, |h, output| {
-            let n = self.length(h);
-            for (side, scores) in [e, r].into_iter().enumerate() {
-                let scores = scores.as_slice().expect("row-major");
-                let scores = Mat::new(&scores[h * self.time * s..][..n * s], n, s);
-                let (share, wc) = (T::of(side as f64), self.combination(side, h).t());
-                let into = MatMut::new(&mut output[..n * dv], n, dv);
-                matmul_in(&self.buffers, T::one(), scores, wc, share, into);
-            }
-        });
-        self.array(output, dv)
+        let scores = PrimalScores {
+            e: self.array(e, s),
+            r: self.array(r, s),
+        };
+        (self.array(output, dv), scores, squares)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     card::{Masks, Penalty, Rows, Stream, Symmetry},
 };
 use bochner_kernels::orthonormal_rows;
-use bochner_numerics::{Real, argument};
+use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::{MOST_POINTS, ParameterSpec, Size};
 use call::Call;
 use loss::Loss;
@@ -286,12 +286,10 @@ impl<T: Real> Mechanism<T> for Primal {
         Mechanism::<T>::card(self).admit_pass(pass)?;
         let call = Call::new(self, inputs, flat)?;
         let projections = call.projections();
-        let [(e, of_e), (r, of_r)] = [0, 1].map(|side| call.scores(&projections, side));
-        let squares = of_e.iter().zip(of_r).map(|(e, r)| e + r);
-        let loss = call.loss(&projections, squares.collect());
-        let (scores, penalty) = (PrimalScores { e, r }, loss.penalty(call.batch));
-        let output = call.output(&scores);
-        no_overflow("penalty or output", penalty.iter().chain(&output))?;
+        let (output, scores, squares) = call.attend(&projections);
+        let loss = call.loss(&projections, squares);
+        let penalty = loss.penalty(call.batch);
+        no_overflow("penalty or output", [penalty.as_slice().expect("one axis"), row_major(&output)])?;
         let saved = Saved {
             scores,
             projections,
@@ -319,26 +317,31 @@ impl<T: Real> Mechanism<T> for Primal {
             cotangent.penalty.shape(),
         )?;
         let pulled = call.pull_back(saved, cotangent);
+        let streams = pulled.streams.iter().map(row_major);
+        let overflow = no_overflow("gradient", streams.chain([&pulled.parameters[..]]));
+        let is_finite = |x: &T| x.is_finite();
         // A loss that overflows is told by its gradients.
-        if no_overflow(
-            "cotangent",
-            cotangent.output.iter().chain(cotangent.penalty),
-        )
-        .is_ok()
+        if overflow.is_err()
+            && cotangent.penalty.iter().all(is_finite)
+            && cotangent.output.iter().all(is_finite)
         {
-            let gradients = pulled.streams.iter().flatten().chain(&pulled.parameters);
-            no_overflow("gradient", gradients)?;
+            overflow?;
         }
         Ok(pulled)
     }
 }
 
+fn row_major<T: Real>(x: &Array4<T>) -> &[T] {
+    x.as_slice().expect("row-major")
+}
+
 /// Refuses numbers that are not finite.
 fn no_overflow<'a, T: Real>(
     what: &'static str,
-    mut numbers: impl Iterator<Item = &'a T>,
+    numbers: impl IntoIterator<Item = &'a [T]>,
 ) -> Result<(), Error> {
-    match numbers.all(|x| x.is_finite()) {
+    let mut arrays = numbers.into_iter();
+    match arrays.all(|x| parallel::max_norm(x).is_finite()) {
         true => Ok(()),
         false => Err(Error::Overflow { what }),
     }
