@@ -32,8 +32,7 @@
 //!
 //! $f_S$ is stationary and $f_{NS}$ is not ([`kernels::Points`]). The four implicit ones are one
 //! configuration: [`Stationarity`], p and [`Copula`] are independent of each other, the
-//! [`Posterior`] of the points comes from the features or, under a causal mask, from nothing, and
-//! an evaluation may average over [draws](Mikan::draws).
+//! [`Posterior`] of the points comes from the features or, under a causal mask, from nothing.
 //!
 //! All of this is plain functions of arrays: no framework, no tape. With the default feature `dfdx`
 //! there is also a trainable layer, `MultiHead`, which puts any of them on the tape of dfdx as a
@@ -108,9 +107,7 @@ pub mod shiftmax;
 pub mod time_input;
 
 pub use bochner_engine as engine;
-pub use bochner_engine::{
-    Bias, Form, Mask, Rotary, Settings, Wanted, Workspace, attend, attend_vjp, weights,
-};
+pub use bochner_engine::{Bias, Form, Mask, Rotary, Settings, Wanted, attend, attend_vjp, weights};
 #[cfg(feature = "dfdx")]
 pub use bochner_nn::prelude;
 pub use bochner_spectral::{Copula, Posterior, Preset, Stationarity};
@@ -119,7 +116,7 @@ pub use card::{Card, Support};
 pub use dfdx;
 pub use error::Error;
 #[cfg(feature = "dfdx")]
-pub use layer::{MultiHead, MultiHeadConfig, MultiHeadInference, PositionBias, StaticConfig};
+pub use layer::{MultiHead, MultiHeadConfig, PositionBias, StaticConfig};
 pub use magnitude::Magnitude;
 pub use mechanism::{
     Bipolar, Cat, Expsin, IkanDirect, Linear, Mechanism, Mikan, Pass, Performer, Primal, RbfOnly,

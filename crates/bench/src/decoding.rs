@@ -122,13 +122,18 @@ fn start(variant: &Variant, shape: Shape, steps: usize) -> Result<Vec<Run>, Erro
     let (k, v) = (array(piece, width), array(piece, value_width));
     for start in (0..length).step_by(piece) {
         let part = s![.., .., ..piece.min(length - start), ..];
-        decoder.push(k.slice(part), v.slice(part))?;
+        decoder.push(k.slice(part), v.slice(part), None)?;
     }
     let (q, k, v) = (array(1, width), array(1, width), array(1, value_width));
     let mut output = Array4::zeros(v.raw_dim());
     Ok(vec![Box::new(move || {
         for _ in 0..steps {
-            decoder.step_into(q.view(), k.view(), v.view(), output.view_mut())?;
+            decoder.step_into(
+                [q.view(), k.view(), v.view()],
+                None,
+                None,
+                output.view_mut(),
+            )?;
             black_box(&output);
         }
         Ok(())

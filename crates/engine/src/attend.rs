@@ -7,11 +7,11 @@ use crate::heads::{self, PairsState};
 use crate::linear::scan::{self, ScanState};
 use crate::pairwise;
 use crate::settings::Kernel;
-use crate::{Error, Settings, Shape, Workspace};
-use bochner_numerics::memory::{Unwritten, overwritten_by, written_by};
-use bochner_numerics::row_major::write_row_major;
+use crate::workspace::Workspace;
+use crate::{Error, Settings, Shape};
+use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Real, argument};
-use ndarray::{ArcArray, Array3, Array4, ArrayView4, ArrayViewMut4, Ix4};
+use ndarray::{ArcArray, Array3, Array4, ArrayView4, Ix4};
 use std::sync::Arc;
 
 /// Attended values, `[B, M, Tq, dv]`, which the saved forward pass shares.
@@ -108,9 +108,7 @@ pub fn attend<T: Real>(
     call.check_form()?;
     let (mut state, shape) = (None, call.shape);
     let length = shape.batch * shape.heads * shape.queries * shape.value_width;
-    let [output] = written_by([length], |[output]| {
-        state = Some(forward(&call, true, output))
-    });
+    let [output] = written_by([length], |[output]| state = Some(forward(&call, output)));
     let state = Arc::new(state.expect("attended")?);
     let output = call.query_array(shape.value_width, output).into_shared();
     Ok((
@@ -123,45 +121,13 @@ pub fn attend<T: Real>(
     ))
 }
 
-/// Attends; keeps what a backward pass needs if that is wanted.
-fn forward<T: Real>(call: &Call<T>, keeps: bool, output: Unwritten<T>) -> Result<State<T>, Error> {
+/// Attends; returns what a backward pass needs.
+fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Error> {
     match &call.settings.kernel {
-        Kernel::Pairs(kernel) => {
-            heads::attend(kernel.as_ref(), call, keeps, output).map(State::Pairs)
-        }
+        Kernel::Pairs(kernel) => heads::attend(kernel.as_ref(), call, output).map(State::Pairs),
         Kernel::Features(map) => features::attend(map.as_ref(), call, output).map(State::Features),
         Kernel::Scan(scan) => scan::attend(scan.as_ref(), call, output).map(State::Scan),
     }
-}
-
-/// [`attend`] into an array that is there already, in memory that is there already, without what a backward pass
-/// needs.
-///
-/// The output is that of [`attend`] to the bit.
-///
-/// # Shapes
-/// The shapes of [`attend`]; `output: [B, M, Tq, dv]`.
-///
-/// # Errors
-/// The errors of [`attend`], and [`Error::Argument`] if the output does not fit, which is left as it was.
-pub fn attend_into<T: Real>(
-    settings: &Settings<T>,
-    q: ArrayView4<T>,
-    k: ArrayView4<T>,
-    v: ArrayView4<T>,
-    workspace: &Workspace<T>,
-    output: ArrayViewMut4<T>,
-) -> Result<(), Error> {
-    let call = Call::new([q, k, v], settings, workspace)?;
-    let shape = call.shape;
-    let expected = [shape.batch, shape.heads, shape.queries, shape.value_width];
-    argument::shape("output", &expected, output.shape())?;
-    call.check_form()?;
-    let mut result = Ok(());
-    write_row_major(output, &workspace.numbers, |output| {
-        result = overwritten_by(output, |output| forward(&call, false, output).map(drop));
-    });
-    result
 }
 
 /// The vector-Jacobian product of [`attend`], given what it was given and what it saved.

@@ -5,7 +5,8 @@ use crate::kernel::{HeadRows, Side};
 use crate::mask::{HeadMask, Pattern};
 use crate::paths::Paths;
 use crate::range;
-use crate::{Blocks, Error, Form, Mask, Settings, Shape, Workspace};
+use crate::workspace::Workspace;
+use crate::{Blocks, Error, Form, Mask, Settings, Shape};
 use bochner_numerics::row_major::RowMajor;
 use bochner_numerics::{
     ArgumentError, Buffer, Buffers, DropoutMask, Mat, Real, argument, parallel,

@@ -19,18 +19,17 @@ pub(crate) struct PairsState<T> {
     pub(crate) rows: Buffer<Row<T>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct HeadState<T> {
     operands: Operands<T>,
     /// The sums that the parts of the head start from; empty for a head that went pair by pair.
     starts: Starts<T>,
 }
 
-/// Attention of all heads. The state is that of a backward pass only if it is kept.
+/// Attention of all heads; returns what a backward pass needs.
 pub(crate) fn attend<T: Real>(
     kernel: &dyn PairKernel<T>,
     call: &Call<T>,
-    keeps: bool,
     output: Unwritten<T>,
 ) -> Result<PairsState<T>, Error> {
     let (queries, heads) = (call.shape.queries, call.all_heads());
@@ -49,9 +48,7 @@ pub(crate) fn attend<T: Real>(
             ((rows, results), (more_rows, more))
         },
         |h, (rows, result)| {
-            let own = attend_head(kernel, call.at(h), rows);
-            // The next head takes the memory of what is not kept.
-            result[0] = Some(own.map(|own| if keeps { own } else { HeadState::default() }));
+            result[0] = Some(attend_head(kernel, call.at(h), rows));
         },
     );
     let heads = results.into_iter().flatten().collect::<Result<_, _>>()?;

@@ -4,7 +4,9 @@
 //! function. So the engine, whose compilation takes longer than everything else, is compiled once rather than
 //! once for each program of tests and each crate above. A release build shares nothing, and leaves this out.
 
-use crate::{Decoder, Error, Gradients, Output, Saved, Settings, Wanted, attend, attend_vjp};
+use crate::{
+    Decoder, Error, Gradients, Output, Paths, Saved, Settings, Wanted, attend, attend_vjp,
+};
 use bochner_numerics::Real;
 use ndarray::{ArrayView4, ArrayViewMut4};
 
@@ -29,8 +31,13 @@ type AttendVjp<T> = fn(
     Input<T>,
     Wanted,
 ) -> Result<Gradients<T>, Error>;
-type Decode<T> =
-    fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, ArrayViewMut4<T>) -> Result<(), Error>;
+type Decode<T> = fn(
+    &mut Decoder<T>,
+    [Input<T>; 3],
+    Option<&[usize]>,
+    Option<&Paths>,
+    ArrayViewMut4<T>,
+) -> Result<(), Error>;
 
 impl<T: Real> Instances<T> {
     const ALL: Self = Self {

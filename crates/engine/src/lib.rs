@@ -99,8 +99,8 @@
 //!
 //! | items | hold |
 //! |---|---|
-//! | [`attend`], [`attend_vjp`], [`attend_into`], [`weights`] | the computations |
-//! | [`Settings`], [`Form`], [`Blocks`], [`Workspace`] | what is computed, in which form, in whose memory |
+//! | [`attend`], [`attend_vjp`], [`weights`] | the computations |
+//! | [`Settings`], [`Form`], [`Blocks`] | what is computed, and in which form |
 //! | [`Mask`], [`Bias`], [`KeyWeight`] | pairs that are hidden, logits that are added to, keys that count more |
 //! | [`Score`], [`Scored`], [`PairKernel`], [`DotProduct`] | pairwise kernels |
 //! | [`FeatureMap`], [`Scan`] | kernels of linear time |
@@ -128,7 +128,6 @@ mod key_weight;
 mod kind;
 mod lanes;
 mod linear;
-mod linear_time_state;
 mod mask;
 mod normaliser;
 mod pairwise;
@@ -141,7 +140,7 @@ mod settings;
 mod shape;
 mod workspace;
 
-pub use attend::{Output, Saved, attend, attend_into, attend_vjp, weights};
+pub use attend::{Output, Saved, attend, attend_vjp, weights};
 pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
 pub use bochner_numerics::{self as numerics, Number};
@@ -154,7 +153,6 @@ pub use gradients::{Gradients, Wanted};
 pub use kernel::{DotProduct, HeadRows, PairKernel, Side, Square, Tile};
 pub use key_weight::KeyWeight;
 pub use kind::{Kind, Raw};
-pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use mask::{Mask, check_lengths};
 pub use ndarray;
 pub use normaliser::{Block, BlockGradients, Normaliser, Row, Softmax, Sum, Unnormalised};
@@ -164,4 +162,3 @@ pub use scan::{Position, PositionGradients, Scan};
 pub use score::{MOST_PARAMETERS, Pair, Score, Scored};
 pub use settings::{Kernel, Settings};
 pub use shape::Shape;
-pub use workspace::Workspace;

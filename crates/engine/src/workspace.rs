@@ -4,12 +4,11 @@ use bochner_numerics::Buffers;
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-/// Memory that calls of [`attend_into`](crate::attend_into) and of decoders leave to those that follow.
+/// Memory that the heads of a call, and the steps of a decoder, leave to those that follow.
 ///
-/// A loop of short calls gains by it. Memory is kept until the workspace is dropped. Calls on several threads may share
-/// one. A clone is empty.
+/// Memory is kept until the workspace is dropped. Several threads may share one. A clone is empty.
 #[derive(Debug)]
-pub struct Workspace<T> {
+pub(crate) struct Workspace<T> {
     pub(crate) numbers: Buffers<T>,
     /// Buffers of other types, one of each, which engines of different kernels ask for.
     pools: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
@@ -17,16 +16,11 @@ pub struct Workspace<T> {
 
 impl<T> Workspace<T> {
     /// A workspace that holds nothing yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             numbers: Buffers::default(),
             pools: Mutex::default(),
         }
-    }
-
-    /// The buffers of numbers, for the steps before and after a call.
-    pub fn numbers(&self) -> Buffers<T> {
-        self.numbers.clone()
     }
 
     /// The buffers of one type.
@@ -42,12 +36,6 @@ impl<T> Workspace<T> {
         let pool = Buffers::default();
         pools.push(Box::new(pool.clone()));
         pool
-    }
-}
-
-impl<T> Default for Workspace<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

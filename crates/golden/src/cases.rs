@@ -13,6 +13,7 @@ mod kernel_matrix;
 mod mechanism;
 mod operations;
 mod pipeline;
+mod sums;
 mod time;
 mod transformer;
 

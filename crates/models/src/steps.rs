@@ -310,13 +310,13 @@ impl<E: Element> LayerStates<E> {
         let placement = weights.norm;
         add_branch(placement, &weights.attention_norm, x, numbers, |x, y| {
             let output = view_mut(shape, y);
-            Ok(self.attention.step_into(view(shape, x), output)?)
+            Ok(self.attention.step_into(view(shape, x), None, output)?)
         })?;
         if let (Some((_, norm)), Some(states)) =
             (&weights.cross_attention, &mut self.cross_attention)
         {
             add_branch(placement, norm, x, numbers, |x, y| {
-                Ok(states.step_into(view(shape, x), view_mut(shape, y))?)
+                Ok(states.step_into(view(shape, x), None, view_mut(shape, y))?)
             })?;
         }
         add_branch(placement, &weights.feed_forward_norm, x, numbers, |x, y| {

@@ -48,35 +48,19 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// [`Error::Argument`]; nothing is remembered then.
     pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
         let mut output = Array3::zeros(x.raw_dim());
-        self.step_into(x, output.view_mut())?;
+        self.step_into(x, None, output.view_mut())?;
         Ok(output)
     }
 
     /// [`MultiHeadDecoder::step`] into an array that is there already; see [`Decoder`] for what is allocated.
     ///
-    /// # Errors
-    /// The errors of [`MultiHeadDecoder::step`].
-    pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
-        self.step_of(x, None, output)
-    }
-
-    /// [`MultiHeadDecoder::step`] where of the next positions only the first `counts[b]` belong to
-    /// example `b`: the others are not remembered, and what comes out of them means nothing.
+    /// With counts only the first `counts[b]` of the next positions belong to example `b`: the others are not remembered,
+    /// and their outputs mean nothing.
     ///
     /// # Errors
     /// The errors of [`MultiHeadDecoder::step`]; [`Error::Mask`] if a count is larger than the number of
     /// positions or there is not one an example.
-    pub fn step_with_counts(
-        &mut self,
-        x: ArrayView3<T>,
-        counts: &[usize],
-    ) -> Result<Array3<T>, Error> {
-        let mut output = Array3::zeros(x.raw_dim());
-        self.step_of(x, Some(counts), output.view_mut())?;
-        Ok(output)
-    }
-
-    fn step_of(
+    pub fn step_into(
         &mut self,
         x: ArrayView3<T>,
         counts: Option<&[usize]>,
@@ -182,7 +166,7 @@ fn attend<T: Real>(
     let streams = layout.gather(&heads, x, Mask::CAUSAL, None).get()?;
     let shape = [batch, layout.heads, count, layout.value_width];
     let mut attended = Heads::any(shape, &numbers);
-    decoder.step_of(streams, counts, paths, attended.view_mut())?;
+    decoder.step_into(streams, counts, paths, attended.view_mut())?;
     maps.write(attended.view(), &numbers, output)
 }
 
@@ -238,7 +222,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         maps.place(&mut positions, &whole, [0, keys]);
         let heads = maps.heads(None, memory, &positions, &decoder.numbers());
         let [_, k, v] = maps.layout.gather(&heads, memory, mask, None).get()?;
-        decoder.push_of(k, v, mask.key_lengths())?;
+        decoder.push(k, v, mask.key_lengths())?;
         Ok(Self {
             maps,
             decoder,
@@ -258,40 +242,34 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
     /// [`Error::Argument`].
     pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
         let mut output = Array3::zeros(x.raw_dim());
-        self.step_into(x, output.view_mut())?;
+        self.step_into(x, None, output.view_mut())?;
         Ok(output)
     }
 
     /// [`MultiHeadCrossDecoder::step`] into an array that is there already; see [`Decoder`] for what is
     /// allocated.
     ///
-    /// # Errors
-    /// The errors of [`MultiHeadCrossDecoder::step`].
-    pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
-        let count = x.dim().1;
-        self.attend(x, output)?;
-        self.lengths.iter_mut().for_each(|length| *length += count);
-        Ok(())
-    }
-
-    /// [`MultiHeadCrossDecoder::step`] where of the next queries only the first `counts[b]` belong to sequence `b`: for
-    /// prompts of different lengths. What comes out of the others means nothing.
+    /// With counts only the first `counts[b]` of the next queries belong to sequence `b`: for prompts of different
+    /// lengths. The outputs of the others mean nothing.
     ///
     /// # Errors
     /// The errors of [`MultiHeadCrossDecoder::step`]; [`Error::Mask`] if a count is larger than the number of queries or
     /// there is not one a sequence.
-    pub fn step_with_counts(
+    pub fn step_into(
         &mut self,
         x: ArrayView3<T>,
-        counts: &[usize],
-    ) -> Result<Array3<T>, Error> {
-        check_lengths("counts", counts, self.lengths.len(), x.dim().1)?;
-        let mut output = Array3::zeros(x.raw_dim());
-        self.attend(x, output.view_mut())?;
-        for (length, count) in self.lengths.iter_mut().zip(counts) {
-            *length += count;
+        counts: Option<&[usize]>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let count = x.dim().1;
+        if let Some(counts) = counts {
+            check_lengths("counts", counts, self.lengths.len(), count)?;
         }
-        Ok(output)
+        self.attend(x, output)?;
+        for (b, length) in self.lengths.iter_mut().enumerate() {
+            *length += counts.map_or(count, |counts| counts[b]);
+        }
+        Ok(())
     }
 
     /// The output for the next queries, which are not counted.

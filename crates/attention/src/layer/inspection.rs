@@ -1,10 +1,8 @@
 //! Inspection of a layer: its weights, spectral points and correlations.
 
 use super::multi_head::{MultiHead, dims};
-use super::row_positions::RowPositions;
 use crate::{Error, Mask, Pass, card::Stream, mechanism::Inspection};
 use bochner_nn::Element;
-use bochner_numerics::Buffers;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tensor};
 use ndarray::{Array3, ArrayView3};
@@ -38,20 +36,17 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         mask: &Mask,
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
-        let (maps, buffers) = (self.arrays()?, Buffers::default());
-        maps.layout.check_sequences(query.shape(), memory.shape())?;
-        let mask = maps.layout.mask(mask.clone());
-        let mut positions = RowPositions::default();
-        maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));
-        let heads = maps.heads(query, memory, &positions, &buffers);
-        let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
-        let mechanism = self.mechanism();
-        let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
-        let asked = mechanism.card().streams;
-        let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);
-        Ok(Inspection {
-            heads: compares.then(|| [streams.q(), streams.k()].map(|x| x.to_owned())),
-            ..seen
+        let packed = self.packed()?;
+        packed.with_streams([query, memory], mask, |streams| {
+            let seen = packed
+                .mechanism
+                .inspect(streams, &packed.parameters, &pass)?;
+            let asked = packed.mechanism.card().streams;
+            let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);
+            Ok(Inspection {
+                heads: compares.then(|| [streams.q(), streams.k()].map(|x| x.to_owned())),
+                ..seen
+            })
         })
     }
 

@@ -3,7 +3,6 @@
 use super::config::{Layout, MultiHeadConfig};
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
-use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::packed::PackedMultiHead;
 use super::projection::Projection;
@@ -376,48 +375,33 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         self.packed()?.cross_decoder(memory, mask, form, pass)
     }
 
-    /// The layer as it stands, its weights packed once for all decoders that are made of it.
+    /// The layer as it stands, without a tape: its weights are copied and packed once, for attention and for all decoders
+    /// that are made of it.
     ///
     /// # Errors
     /// [`Error::Argument`] for a table of a position bias that does not fit.
+    ///
+    /// ```
+    /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass};
+    /// use bochner_numerics::Seed;
+    /// use bochner_attention::prelude::*;
+    /// use bochner_attention::ndarray::Array3;
+    ///
+    /// let mut rng = Seed::new(1).stream("initial values");
+    /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
+    /// let layer: MultiHead<usize, f32> = MultiHead::try_new(&Cpu::default(), 8, config, &mut rng)?;
+    ///
+    /// let x = Array3::ones((3, 5, 8));
+    /// let y = layer.packed()?.attend_self(x.view(), &Mask::none(), Pass::evaluation())?;
+    /// assert_eq!(y.dim(), (3, 5, 8));
+    /// # Ok::<(), bochner_attention::Error>(())
+    /// ```
     pub fn packed(&self) -> Result<PackedMultiHead<E>, Error> {
         Ok(PackedMultiHead {
             maps: Arc::new(self.arrays()?),
             mechanism: self.mechanism(),
             parameters: Arc::new(self.kernel_values()),
         })
-    }
-
-    /// Returns the layer with its present parameters, for attention without a tape in reused memory.
-    ///
-    /// The parameters are copied and packed, so later changes of the layer do not reach them. A latent kernel draws
-    /// from the pass's seed, as it does with a tape.
-    ///
-    /// # Errors
-    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings), except [`Error::Unsupported`]. A mechanism
-    /// that is not attention by some settings is computed by its forward pass instead. One whose settings depend on the
-    /// sequences gets new settings in each call.
-    ///
-    /// ```
-    /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
-    /// use bochner_numerics::Seed;
-    /// use bochner_attention::prelude::*;
-    /// use bochner_attention::ndarray::{Array3, ArrayView3};
-    ///
-    /// let mut rng = Seed::new(1).stream("initial values");
-    /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
-    /// let layer: MultiHead<usize, f32> = MultiHead::try_new(&Cpu::default(), 8, config, &mut rng)?;
-    ///
-    /// let mut inference = layer.inference(Pass::Evaluation { seed: Seed::new(2) })?;
-    /// // One workspace serves all layers of a model.
-    /// let (workspace, mask) = (Workspace::new(), Mask::none());
-    /// let (x, mut y) = (Array3::ones((3, 5, 8)), Array3::zeros((3, 5, 8)));
-    /// inference.attend_self(x.view(), &mask, &workspace, y.view_mut())?;
-    /// assert!(y.iter().all(|y| *y == y.clamp(-8.0, 8.0)));
-    /// # Ok::<(), bochner_attention::Error>(())
-    /// ```
-    pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<E>, Error> {
-        self.packed()?.inference(pass)
     }
 
     /// The maps as they stand, with packed weights.

@@ -1,19 +1,19 @@
-//! A layer as it stands, its weights packed once for all decoders that are made of it.
+//! A layer as it stands, its weights packed once.
 
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
-use super::inference::MultiHeadInference;
+use super::row_positions::RowPositions;
 use crate::{
     Error, Form, Mask, Mechanism, Pass,
     engine::{Decoder, DecoderSize},
-    mechanism::Decoding,
+    mechanism::{Decoding, Streams},
 };
-use bochner_numerics::Real;
+use bochner_numerics::{Buffers, Real};
 use bochner_spectral::Size;
-use ndarray::ArrayView3;
+use ndarray::{Array3, ArrayView3};
 use std::sync::Arc;
 
-/// A [`MultiHead`](super::MultiHead) layer as it stands, its weights copied and packed: what decoders and inference share.
+/// A [`MultiHead`](super::MultiHead) layer as it stands, its weights copied and packed: attention without a tape, and decoders.
 ///
 /// Made by [`MultiHead::packed`](super::MultiHead::packed). Later changes of the layer do not reach it; a clone, and
 /// whatever is made of it, reads the weights that it reads.
@@ -64,12 +64,71 @@ impl<T: Real> PackedMultiHead<T> {
         MultiHeadCrossDecoder::new(Arc::clone(&self.maps), decoder, memory, mask)
     }
 
-    /// The layer, for attention without a tape; see [`MultiHead::inference`](super::MultiHead::inference).
+    /// Attention of sequences to themselves. The numbers are those of
+    /// [`MultiHead::attend_self`](super::MultiHead::attend_self).
+    ///
+    /// # Shapes
+    /// `x: [B, T, Embed]` to the same.
     ///
     /// # Errors
-    /// The errors of [`MultiHead::inference`](super::MultiHead::inference).
-    pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<T>, Error> {
-        MultiHeadInference::new(self.clone(), pass)
+    /// The errors of [`MultiHead::attend_self`](super::MultiHead::attend_self).
+    pub fn attend_self(
+        &self,
+        x: ArrayView3<T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Array3<T>, Error> {
+        self.attended([x, x], &mask.for_self_attention(), pass)
+    }
+
+    /// Attention of sequences to others. The numbers are those of [`MultiHead::attend`](super::MultiHead::attend).
+    ///
+    /// # Shapes
+    /// `query: [B, Tq, Embed]`, `memory: [B, Tk, Embed]` to `[B, Tq, Embed]`.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHead::attend`](super::MultiHead::attend).
+    pub fn attend(
+        &self,
+        query: ArrayView3<T>,
+        memory: ArrayView3<T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Array3<T>, Error> {
+        let cross = self.mechanism.card().cross;
+        cross.required("attention to another sequence with this mechanism")?;
+        self.attended([query, memory], mask, pass)
+    }
+
+    fn attended(
+        &self,
+        sequences: [ArrayView3<T>; 2],
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Array3<T>, Error> {
+        self.with_streams(sequences, mask, |streams| {
+            let forward = self.mechanism.forward(streams, &self.parameters, &pass)?;
+            let mut output = Array3::zeros(sequences[0].raw_dim());
+            let attended = forward.output.view();
+            let buffers = Buffers::default();
+            self.maps.write(attended, &buffers, output.view_mut())?;
+            Ok(output)
+        })
+    }
+
+    /// Calls `f` with the streams of queries and a memory, under the mask of the layer and the call.
+    pub(super) fn with_streams<R>(
+        &self,
+        [query, memory]: [ArrayView3<T>; 2],
+        mask: &Mask,
+        f: impl FnOnce(&Streams<T>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let (maps, layout) = (&self.maps, &self.maps.layout);
+        layout.check_sequences(query.shape(), memory.shape())?;
+        let (mask, mut positions) = (layout.mask(mask.clone()), RowPositions::default());
+        maps.place(&mut positions, &mask, [query, memory].map(|x| x.dim().1));
+        let heads = maps.heads(query, memory, &positions, &Buffers::default());
+        f(&layout.gather(&heads, query, &mask, maps.bias.as_ref()))
     }
 
     fn empty_decoder(&self, batch: usize, form: Form, pass: Pass) -> Result<Decoder<T>, Error> {

@@ -102,10 +102,9 @@ fn allocating<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<
     let allocating = (0..count_of_steps).filter(|&step| {
         let at = s![.., .., step..step + 1, ..];
         let (k, v) = (k.slice(at), v.slice(at));
-        let (done, allocated) = count(|| match step % 2 {
-            0 => decoder.step_into(k, k, v, output.view_mut()),
-            _ => decoder.step_of([k, k, v], Some(&[1; BATCH]), None, output.view_mut()),
-        });
+        let counts = (step % 2 == 1).then_some(&[1; BATCH][..]);
+        let (done, allocated) =
+            count(|| decoder.step_into([k, k, v], counts, None, output.view_mut()));
         done.unwrap();
         allocated > 0
     });
@@ -228,7 +227,7 @@ mod layer {
                 let mut decoder = layer.decoder(2, Form::Pairwise, PASS).unwrap();
                 let (x, mut output) = (Array3::ones((2, 1, EMBED)), Array3::zeros((2, 1, EMBED)));
                 let allocating = (0..200).filter(|_| {
-                    let step = || decoder.step_into(x.view(), output.view_mut());
+                    let step = || decoder.step_into(x.view(), None, output.view_mut());
                     let (done, allocated) = count(step);
                     done.unwrap();
                     allocated > 0

@@ -3,9 +3,7 @@
 use super::{register_all, variants};
 use bochner_attention::engine::Rotary;
 use bochner_attention::prelude::*;
-use bochner_attention::{
-    Form, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Variant, Workspace,
-};
+use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Variant};
 use bochner_numerics::check::assert_gradient;
 use bochner_numerics::{Seed, Tolerance};
 use ndarray::{Array1, Array3, ArrayView3, s};
@@ -156,16 +154,13 @@ fn a_step_of_training_with_dropout_changes_the_learnt_numbers() {
 
 #[test]
 fn inference_is_the_layer() {
-    let workspace = Workspace::new();
     for config in variants().iter().flat_map(configs) {
         let (layer, x) = (build(config), sequence(2, 7));
         let mask = Mask::none().with_key_lengths(vec![4, 7]);
         let want = array(&layer.attend_self(x.clone(), &mask, PASS).unwrap().output);
-        let mut got = Array3::zeros(want.raw_dim());
-        let mut inference = layer.inference(PASS).unwrap();
-        let done = inference.attend_self(array(&x).view(), &mask, &workspace, got.view_mut());
-        done.unwrap();
-        assert_eq!(got, want, "{layer:?}");
+        let packed = layer.packed().unwrap();
+        let got = packed.attend_self(array(&x).view(), &mask, PASS);
+        assert_eq!(got.unwrap(), want, "{layer:?}");
     }
 }
 
@@ -194,7 +189,6 @@ fn decoding_is_the_whole_pass() {
 
 #[test]
 fn attention_to_a_memory_is_decoded_and_inferred() {
-    let workspace = Workspace::new();
     for variant in variants() {
         let is_across = variant.card().cross.is_yes();
         let layer = build(MultiHeadConfig {
@@ -211,11 +205,9 @@ fn attention_to_a_memory_is_decoded_and_inferred() {
         }
         let want = array(&attended.unwrap().output);
         let (x, memory) = (array(&x), array(&memory));
-        let mut got = Array3::zeros(want.raw_dim());
-        let mut inference = layer.inference(PASS).unwrap();
-        let done = inference.attend(x.view(), memory.view(), &mask, &workspace, got.view_mut());
-        done.unwrap();
-        assert_eq!(got, want, "{layer:?}");
+        let packed = layer.packed().unwrap();
+        let got = packed.attend(x.view(), memory.view(), &mask, PASS);
+        assert_eq!(got.unwrap(), want, "{layer:?}");
         let decoder = layer.cross_decoder(memory.view(), &mask, Form::Automatic, PASS);
         let got = decoder.unwrap().step(x.view()).unwrap();
         close(&got, want.view(), &format!("{layer:?}"));

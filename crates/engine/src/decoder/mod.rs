@@ -7,7 +7,8 @@ mod positions;
 use crate::call::{Call, shared_heads};
 use crate::mask::check_lengths;
 use crate::paths::Paths;
-use crate::{Error, Mask, Settings, Shape, Workspace};
+use crate::workspace::Workspace;
+use crate::{Error, Mask, Settings, Shape};
 use bochner_numerics::row_major::write_row_major;
 use bochner_numerics::{Buffers, Real, argument, parallel};
 use cache::Cache;
@@ -205,54 +206,24 @@ impl<T: Real> Decoder<T> {
         v: ArrayView4<T>,
     ) -> Result<Array4<T>, Error> {
         let mut output = Array4::zeros(self.output_shape(k.len_of(Axis(2))));
-        self.step_into(q, k, v, output.view_mut())?;
+        self.step_into([q, k, v], None, None, output.view_mut())?;
         Ok(output)
     }
 
     /// [`Decoder::step`] into an array that is there already.
     ///
+    /// With counts only the first `counts[b]` of the next positions belong to example `b`: the others are not added, and
+    /// their rows are zero. For prompts of different lengths in one batch; each sequence then goes on after its own end.
+    /// With paths the next positions of an example are the ends of paths: a position sees its path instead of all
+    /// positions before it. Paths go without a window and without a bias.
+    ///
     /// # Shapes
-    /// `q, k: [B, M, n, d]`, `v` and `output: [B, M, n, dv]`.
-    ///
-    /// # Errors
-    /// The errors of [`Decoder::step`].
-    pub fn step_into(
-        &mut self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
-        output: ArrayViewMut4<T>,
-    ) -> Result<(), Error> {
-        self.step_of([q, k, v], None, None, output)
-    }
-
-    /// [`Decoder::step`] where of the next positions only the first `counts[b]` belong to example
-    /// `b`: the others are not added, and their rows are zero.
-    ///
-    /// For prompts of different lengths in one batch; each sequence then goes on after its own end.
+    /// Queries and keys `[B, M, n, d]`, values and `output: [B, M, n, dv]`.
     ///
     /// # Errors
     /// The errors of [`Decoder::step`]; [`Error::Mask`] if a count is larger than the number of positions or
     /// there is not one an example.
-    pub fn step_with_counts(
-        &mut self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
-        counts: &[usize],
-    ) -> Result<Array4<T>, Error> {
-        let mut output = Array4::zeros(self.output_shape(k.len_of(Axis(2))));
-        self.step_of([q, k, v], Some(counts), None, output.view_mut())?;
-        Ok(output)
-    }
-
-    /// [`Decoder::step_with_counts`] into an array that is there already. Without counts all positions belong to their
-    /// examples. With paths the next positions of an example are the ends of paths: a position sees its path instead
-    /// of all positions before it. Paths go without a window and without a bias.
-    ///
-    /// # Errors
-    /// The errors of [`Decoder::step_with_counts`].
-    pub fn step_of(
+    pub fn step_into(
         &mut self,
         [q, k, v]: [ArrayView4<T>; 3],
         counts: Option<&[usize]>,
@@ -324,22 +295,14 @@ impl<T: Real> Decoder<T> {
         [batch, heads, positions, value_width]
     }
 
-    /// Adds the next positions without attending from them.
+    /// Adds the next positions without attending from them; with counts, the first `counts[b]` of those of example `b`.
     ///
     /// # Shapes
     /// `k: [B, M, n, d]`, `v: [B, M, n, dv]`.
     ///
     /// # Errors
-    /// The errors of [`Decoder::step`].
-    pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
-        self.push_of(k, v, None)
-    }
-
-    /// [`Decoder::push`] where only the first `counts[b]` of the positions belong to example `b`, if there are counts.
-    ///
-    /// # Errors
-    /// The errors of [`Decoder::step_with_counts`].
-    pub fn push_of(
+    /// The errors of [`Decoder::step_into`].
+    pub fn push(
         &mut self,
         k: ArrayView4<T>,
         v: ArrayView4<T>,

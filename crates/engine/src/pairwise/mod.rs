@@ -26,7 +26,8 @@ use crate::call::{HeadAt, Inputs, PairDropout, blocks};
 use crate::kernel::{PairKernel, Side, Tile};
 use crate::mask::HeadMask;
 use crate::normaliser::Normaliser;
-use crate::{Blocks, Kind, Raw, Workspace};
+use crate::workspace::Workspace;
+use crate::{Blocks, Kind, Raw};
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 use std::ops::Range;
 

@@ -189,9 +189,10 @@ impl Call {
         let first = q.dim().2.min(k.dim().2);
         let [q, k, v] = [q, k, v].map(|x| x.slice_move(s![.., .., ..first, ..]));
         let counts: Vec<usize> = (0..batch).map(|b| first.saturating_sub(b)).collect();
-        decoder.step_with_counts(q, k, v, &counts)?;
+        let mut output = Array4::zeros((batch, heads, first, 3));
+        decoder.step_into([q, k, v], Some(&counts), None, output.view_mut())?;
         decoder.step(q, k, v)?;
-        decoder.push(k, v)?;
+        decoder.push(k, v, None)?;
         decoder.truncate(first + 1).or_else(|error| {
             if is_unsupported(&error) {
                 Ok(())

@@ -1,12 +1,13 @@
 //! `attention` and `quadratic_vs_linear`: every mechanism over every mask, in every form.
 
 use super::features::random_map;
+use super::sums::record_sums;
 use super::{is_stationary, mechanism};
 use crate::case::{Case, Done};
 use crate::error::{Failure, Fault};
 use bochner_attention::{
     Form, Magnitude, Mask, Settings, Variant, attend, attend_vjp,
-    engine::{Blocks, Decoder, DecoderSize, Error, Wanted, linear_time_state},
+    engine::{Blocks, Decoder, DecoderSize, Error, Wanted},
     find,
     kernels::{self, Points, Trained, points_gradients},
     weights,
@@ -63,12 +64,7 @@ pub(super) fn both_forms<T: Real>(c: &Case<T>) -> Done {
     })?;
     if c.choice("state", &["yes", "no"])? == "yes" {
         c.check_outputs(&["g", "a", "b", "z"])?;
-        let [q, k, v] = sequences;
-        let state = linear_time_state(&settings, q, k, v)?;
-        c.output("g", &state.g);
-        c.output("a", &state.a);
-        c.output("b", &state.b);
-        c.output("z", &state.z);
+        record_sums(c, &settings, sequences)?;
     }
     Ok(())
 }
@@ -137,7 +133,7 @@ fn decode<T: Real>(
     let before = keys - queries;
     if before > 0 {
         let first = s![.., .., ..before, ..];
-        decoder.push(k.slice(first), v.slice(first))?;
+        decoder.push(k.slice(first), v.slice(first), None)?;
     }
     let mut output = Array4::zeros((batch, heads, queries, value_width));
     for i in 0..queries {

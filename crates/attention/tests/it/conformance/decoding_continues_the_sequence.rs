@@ -141,7 +141,7 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     let at = s![.., .., ..90, ..];
     let Example { k, v, .. } = &example;
     let (k, v) = (k.slice(at), v.slice(at));
-    uneven.push_of(k, v, Some(&[90, 20])).unwrap();
+    uneven.push(k, v, Some(&[90, 20])).unwrap();
     assert!(matches!(
         uneven.truncate(10),
         Err(Error::Unsupported { .. })

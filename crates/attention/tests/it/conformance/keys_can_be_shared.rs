@@ -82,11 +82,11 @@ fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
     let settings = Settings::softmax(&Mask::none().with_causality());
     let mut decoder = Decoder::new(&settings, size).unwrap();
     decoder
-        .push(array(2, 2).view(), array(2, 3).view())
+        .push(array(2, 2).view(), array(2, 3).view(), None)
         .unwrap();
     let held = decoder.held();
     for heads in [1, 4] {
-        let refused = decoder.push(array(heads, 2).view(), array(heads, 3).view());
+        let refused = decoder.push(array(heads, 2).view(), array(heads, 3).view(), None);
         let error = refused.unwrap_err().to_string();
         let says = format!("`heads of k` is {heads}, but must be 2, as for the positions so far");
         assert_eq!(error, says);
@@ -94,7 +94,7 @@ fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
     }
     decoder.reset();
     decoder
-        .push(array(4, 2).view(), array(4, 3).view())
+        .push(array(4, 2).view(), array(4, 3).view(), None)
         .unwrap();
     assert_eq!(decoder.held(), 2 * held);
 }

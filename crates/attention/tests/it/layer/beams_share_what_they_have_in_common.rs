@@ -104,11 +104,9 @@ impl<'a> Beams<'a> {
             self.passed[b].extend(rows.take(own(b)));
             self.next += positions;
         }
-        let got = match counts {
-            None => self.decoder.step(input.view()),
-            Some(counts) => self.decoder.step_with_counts(input.view(), counts),
-        };
-        let got = got.unwrap();
+        let mut got = Array3::zeros(input.raw_dim());
+        let done = self.decoder.step_into(input.view(), counts, got.view_mut());
+        done.unwrap();
         for b in 0..batch {
             let (want, own) = (self.whole(b), own(b));
             let want = want.slice(s![want.nrows() - own.., ..]);

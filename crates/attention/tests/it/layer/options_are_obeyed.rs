@@ -3,7 +3,7 @@
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants_across};
 use bochner_attention::{
     Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias,
-    Primal, Softmax, Workspace,
+    Primal, Softmax,
     layer::Projection,
     mechanism::{PrimalWeights, Streams},
 };
@@ -98,12 +98,9 @@ fn widths_and_biases() {
             let got = layer.attend(x.clone(), y.clone(), &mask, PASS).unwrap();
             let (x, y, got) = (array(&x), array(&y), array(&got.output));
             close(&got, &expected(&layer, [&x, &y], &mask, None), &layer);
-            let mut inferred = Array3::zeros(x.raw_dim());
-            let mut inference = layer.inference(PASS).unwrap();
-            let workspace = Workspace::new();
-            let done = inference.attend(x.view(), y.view(), &mask, &workspace, inferred.view_mut());
-            done.unwrap();
-            assert_eq!(inferred, got, "{layer:?}");
+            let packed = layer.packed().unwrap();
+            let inferred = packed.attend(x.view(), y.view(), &mask, PASS);
+            assert_eq!(inferred.unwrap(), got, "{layer:?}");
         }
     }
 }
@@ -182,13 +179,9 @@ fn causality() {
     );
     let got = layer.attend_self(x.clone(), &mask, PASS).unwrap().output;
     assert_eq!(got.as_vec(), want.as_vec());
-    let mut inferred = Array3::zeros((2, 5, WIDTH));
-    let mut inference = layer.inference(PASS).unwrap();
-    let (own, workspace) = (array(&x), Workspace::new());
-    inference
-        .attend_self(own.view(), &mask, &workspace, inferred.view_mut())
-        .unwrap();
-    assert_eq!(inferred, array(&want));
+    let packed = layer.packed().unwrap();
+    let inferred = packed.attend_self(array(&x).view(), &mask, PASS);
+    assert_eq!(inferred.unwrap(), array(&want));
     let [got, want] = [(&layer, &longer), (&free, &causal(&longer))].map(|(layer, mask)| {
         layer
             .attend(x.clone(), y.clone(), mask, PASS)
@@ -277,12 +270,9 @@ fn windows_and_position_biases() {
             let own = array(&x);
             let want = expected(&layer, [&own, &own], &of(lengths()), bias.as_ref());
             close(&attended, &want, &layer);
-            let mut inferred = Array3::zeros(own.raw_dim());
-            let (mut inference, workspace) = (layer.inference(PASS).unwrap(), Workspace::new());
-            let out = inferred.view_mut();
-            let done = inference.attend_self(own.view(), &lengths(), &workspace, out);
-            done.unwrap();
-            assert_eq!(inferred, attended, "{layer:?}");
+            let packed = layer.packed().unwrap();
+            let inferred = packed.attend_self(own.view(), &lengths(), PASS);
+            assert_eq!(inferred.unwrap(), attended, "{layer:?}");
             let (of_heads, mask) = (heads(&layer, [&own, &own]), of(lengths()));
             let streams = of_heads.each_ref().map(|x| x.view());
             let inputs = Streams::new(streams, &mask).with_bias(bias.as_ref());

@@ -3,7 +3,7 @@
 use super::{PASS, WIDTH, array, build, sequence, two_heads, variants};
 use crate::names;
 use bochner_attention::{
-    Cat, Error, Form, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Softmax, Workspace,
+    Cat, Error, Form, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Softmax,
     card::Stream,
     engine::{PositionCode, RotaryPairing},
     layer::LearnableQueryLayer,
@@ -76,7 +76,7 @@ fn queries_and_keys_are_those_of_the_maps_turned() {
 
 #[test]
 fn every_mechanism_that_compares_queries_and_keys_obeys_and_the_others_refuse() {
-    let (x, workspace) = (sequence(2, 5), Workspace::new());
+    let x = sequence(2, 5);
     let (mut obeyed, mut refused) = (0, 0);
     for variant in variants() {
         let asks = variant.card().streams.contains(&Stream::Queries);
@@ -101,11 +101,9 @@ fn every_mechanism_that_compares_queries_and_keys_obeys_and_the_others_refuse() 
         };
         let want = attended(&layer);
         assert_ne!(want, attended(&plain), "{layer:?}");
-        let (own, mut got) = (array(&x), Array3::zeros((2, 5, WIDTH)));
-        let mut inference = layer.inference(PASS).unwrap();
-        let out = got.view_mut();
-        (inference.attend_self(own.view(), &Mask::none(), &workspace, out)).unwrap();
-        assert_eq!(got, want, "{layer:?}");
+        let packed = layer.packed().unwrap();
+        let got = packed.attend_self(array(&x).view(), &Mask::none(), PASS);
+        assert_eq!(got.unwrap(), want, "{layer:?}");
         obeyed += 1;
     }
     assert!(obeyed > 5 && refused > 0, "{obeyed} {refused}");
@@ -150,8 +148,9 @@ fn a_decoder_goes_on_where_each_sequence_stands() {
         };
         let mut decoder = layer.decoder(2, form, PASS).unwrap();
         // The first sequence is at 3, the second one at 1; then they change places.
+        let mut prompt = Array3::zeros((2, 3, WIDTH));
         decoder
-            .step_with_counts(x.slice(s![.., ..3, ..]), &[3, 1])
+            .step_into(x.slice(s![.., ..3, ..]), Some(&[3, 1]), prompt.view_mut())
             .unwrap();
         decoder.step(x.slice(s![.., 3..5, ..])).unwrap();
         decoder.truncate(4).unwrap();
@@ -197,15 +196,21 @@ fn queries_of_a_memory_have_positions_of_their_own() {
     let branches = want(&x, &[1, 0, 1]);
     let rows = x.select(Axis(0), &[1, 0, 1]);
     // Two of three queries belong to the first sequence.
-    let got = decoder
-        .step_with_counts(rows.slice(s![.., 2..5, ..]), &[2, 3, 3])
+    let mut got = Array3::zeros((3, 3, WIDTH));
+    decoder
+        .step_into(
+            rows.slice(s![.., 2..5, ..]),
+            Some(&[2, 3, 3]),
+            got.view_mut(),
+        )
         .unwrap();
     close(got.view(), branches.slice(s![.., 2..5, ..]));
     assert_eq!(decoder.lengths(), [4, 5, 5]);
     decoder.truncate(4);
-    let got = decoder.step(rows.slice(s![.., 4..5, ..])).unwrap();
+    let mut got = decoder.step(rows.slice(s![.., 4..5, ..])).unwrap();
     close(got.view(), branches.slice(s![.., 4..5, ..]));
-    let wrong = decoder.step_with_counts(rows.slice(s![.., ..1, ..]), &[1, 2, 1]);
+    let (next, out) = (rows.slice(s![.., ..1, ..]), got.slice_mut(s![.., ..1, ..]));
+    let wrong = decoder.step_into(next, Some(&[1, 2, 1]), out);
     assert!(matches!(wrong, Err(Error::Mask { .. })), "{wrong:?}");
 }
 

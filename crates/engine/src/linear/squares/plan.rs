@@ -1,10 +1,10 @@
 //! The plan of a head: all that is decided before its sums are computed.
 
 use super::order::Order;
-use crate::Workspace;
 use crate::call::blocks;
 use crate::linear::{BLOCK, Course, Span};
 use crate::mask::HeadMask;
+use crate::workspace::Workspace;
 use bochner_numerics::{Buffer, Buffers};
 
 /// The work of one head.

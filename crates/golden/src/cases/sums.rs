@@ -1,0 +1,79 @@
+//! The sums over the keys from which a squared kernel's attention in linear time is computed.
+
+use crate::case::{Case, Done};
+use bochner_attention::engine::{HeadRows, Kernel, Side};
+use bochner_attention::{Settings, attend};
+use bochner_numerics::{Mat, Real};
+use ndarray::{Array2, Array3, Array4, Array5, ArrayView4, Axis, s};
+
+/// Records the sums of attention by a squared kernel without causality.
+///
+/// With $g_j = \exp(m_j - \max_l m_l)$ and the kernel $f = \phi \cdot \phi / c$:
+///
+/// $$A = \sum_j g_j \phi_j \phi_j^T, \quad B_n = \sum_j g_j v_{jn} \phi_j \phi_j^T, \quad
+/// Z_i = \phi_i^T A \phi_i / c^2 + e \sum_j g_j$$
+///
+/// The engine stores them in an order of its own. These follow from what it is given, its operands and its weights of
+/// keys, and Z from the normaliser of each row that it computes.
+pub(super) fn record_sums<T: Real>(
+    c: &Case<T>,
+    settings: &Settings<T>,
+    [q, k, v]: [ArrayView4<T>; 3],
+) -> Done {
+    let Kernel::Pairs(kernel) = &settings.kernel else {
+        unreachable!("a squared kernel is one of pairs");
+    };
+    let (_, saved) = attend(settings, q, k, v)?;
+    let mut z = saved.log_sums(settings)?;
+    let ((batch, heads, keys, width), values) = (k.dim(), v.dim().3);
+    let size = kernel.operand_width(width);
+    let mut g = Array3::zeros((batch, heads, keys));
+    let mut a = Array4::zeros((batch, heads, size, size));
+    let mut b = Array5::zeros((batch, heads, values, size, size));
+    for (example, head) in ndarray::indices((batch, heads)) {
+        let kept = settings.mask.key_limit(example, keys);
+        let x: Vec<T> = k
+            .slice(s![example, head, ..kept, ..])
+            .iter()
+            .copied()
+            .collect();
+        let rows = HeadRows {
+            example,
+            head,
+            side: Side::Keys,
+            x: Mat::new(&x, kept, width),
+        };
+        let (mut operands, mut weights) = (Vec::new(), Vec::new());
+        kernel.operands(rows, &mut operands);
+        match &settings.key_weight {
+            Some(weight) => weight.log_weights(rows, &mut weights),
+            None => weights.resize(kept, 0.0),
+        }
+        let phi = Array2::from_shape_vec((kept, size), operands)?;
+        let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        for (j, weight) in weights.iter().enumerate() {
+            g[[example, head, j]] = T::of((weight - largest).exp());
+        }
+        let moment = |factor: &dyn Fn(usize) -> T| {
+            let mut weighted = phi.clone();
+            for (j, mut row) in weighted.axis_iter_mut(Axis(0)).enumerate() {
+                let factor = g[[example, head, j]] * factor(j);
+                row.mapv_inplace(|x| factor * x);
+            }
+            phi.t().dot(&weighted)
+        };
+        a.slice_mut(s![example, head, .., ..])
+            .assign(&moment(&|_| T::one()));
+        for n in 0..values {
+            let of_value = moment(&|j| v[[example, head, j, n]]);
+            b.slice_mut(s![example, head, n, .., ..]).assign(&of_value);
+        }
+        z.slice_mut(s![example, head, ..])
+            .mapv_inplace(|sum| (sum - largest).exp());
+    }
+    c.output("g", &g);
+    c.output("a", &a);
+    c.output("b", &b);
+    c.output("z", &z.mapv(T::of));
+    Ok(())
+}
