@@ -31,25 +31,6 @@ impl<'a, T> Mat<'a, T> {
         }
     }
 
-    /// The matrix of shape `[rows, cols]` whose element in row i and column j is element i + j of `data`: constant
-    /// along its antidiagonals, and without a copy.
-    ///
-    /// # Panics
-    /// If `data` does not have `rows + cols - 1` elements, or there are no rows or columns.
-    #[inline]
-    pub fn sliding(data: &'a [T], rows: usize, cols: usize) -> Self {
-        assert!(rows > 0 && cols > 0, "a matrix of {rows} x {cols}");
-        let numbers = rows.checked_add(cols - 1);
-        assert_eq!(Some(data.len()), numbers, "{rows} x {cols}, sliding");
-        Self {
-            data,
-            rows,
-            cols,
-            row_stride: 1,
-            col_stride: 1,
-        }
-    }
-
     /// The transposed view.
     #[inline]
     pub fn t(self) -> Self {

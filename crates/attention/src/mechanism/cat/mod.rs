@@ -55,7 +55,7 @@ pub enum CatForm {
     /// Ours, not the paper's: $o_i = \sum_{l \le i} e^{z_l} v_{i-l} / \sum_{l \le i} e^{z_l}$.
     ///
     /// Row i depends on nothing after position i, to the bit, which no Fourier transform of the whole sequence
-    /// can promise: sums over blocks replace it. The form is causal with a causal mask and without one.
+    /// can promise: products with the weights of some rows at a time replace it. The form is causal with a causal mask and without one.
     Causal,
     /// The paper's qkv form: [`CatForm::Correlation`] with the scores $z_i = q_i \cdot \bar k / \sqrt d$, where
     /// $\bar k$ is the mean of the keys.
