@@ -13,7 +13,7 @@ use dfdx::dtypes::Dtype;
 use dfdx::nn::{Module, NonMutableModule};
 use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor, TensorFromVec};
-use ndarray::{ArrayD, ArrayView4, ArrayViewD, Axis, Ix4, IxDyn};
+use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, Ix4, IxDyn};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -142,10 +142,11 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         &self.config
     }
 
-    /// Attention of sequences to themselves, step by step; the mask is that of every step.
+    /// Attention of sequences to themselves, step by step; the mask is that of every step and every head.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the last axis is not the layer's width or the input is empty, and [`Error::Mask`].
+    /// [`Error::Argument`] if the last axis is not the layer's width or the input is empty, and [`Error::Mask`], for a
+    /// matrix of each head too.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn attend_self<S: Dim, B: Dim, Q: Dim, T: Tape<E, Cpu> + Merge<T>>(
         &self,
@@ -180,20 +181,15 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         let shape = *x.shape();
         let dims = shape.concrete();
         self.with_heads(x, mask, |streams, heads| {
-            let streams = streams.map(|x| ArrayD::from_shape_vec(IxDyn(&dims), x.as_vec()));
-            let [q, k, v] = streams.map(|x| x.expect("a tensor has the elements of its shape"));
-            let steps = (0..dims[0]).map(|step| {
-                let spikes = |x: &ArrayD<E>| ternary(heads.split(&x.view(), step), 0.5);
-                let (q, k) = (spikes(&q)?, spikes(&k)?);
-                let v = to_fixed_point(heads.split(&v.view(), step))?;
-                let attended = attend_by_shifts(q.view(), k.view(), v.view(), &heads.mask)?;
-                Ok(from_fixed_point::<E>(attended.view()))
+            let [q, k, v] = streams.map(|x| {
+                let x = ArrayD::from_shape_vec(IxDyn(&dims), x.as_vec());
+                heads.split(x.expect("a tensor has the elements of its shape").view())
             });
-            let steps = steps.collect::<Result<Vec<_>, Error>>()?;
-            let mut values = Vec::new();
-            let place = Slot::new(&mut values, dims.iter().product());
-            heads.join(steps.iter().map(|heads| heads.view()).collect(), place);
-            let attended = Cpu::default().try_tensor_from_vec(values, shape);
+            let [q, k] = [ternary(q.view(), 0.5)?, ternary(k.view(), 0.5)?];
+            let v = to_fixed_point(v.view())?;
+            let attended = attend_by_shifts(q.view(), k.view(), v.view(), &heads.mask)?;
+            let attended = heads.join(from_fixed_point::<E>(attended.view()).view());
+            let attended = Cpu::default().try_tensor_from_vec(attended, shape);
             Ok(attended.map_err(bochner_nn::Error::from)?)
         })
     }
@@ -264,7 +260,7 @@ where
 }
 
 /// Attention of each step's ternary queries and keys, as an operation on queries, keys and values
-/// `[steps, B, T, M w]`.
+/// `[steps, B, T, M w]`. A step sees no other: the heads of all steps are attended as if they were those of one.
 #[derive(Clone, Debug)]
 struct SpikingHeads {
     heads: usize,
@@ -272,31 +268,31 @@ struct SpikingHeads {
 }
 
 impl SpikingHeads {
-    /// The heads of one step, `[B, M, T, w]`.
-    fn split<'a, T>(&self, x: &'a ArrayViewD<'_, T>, step: usize) -> ArrayView4<'a, T> {
-        let x = x.view().into_dimensionality::<Ix4>();
-        let x = x
-            .expect("checked with the shapes")
-            .index_axis_move(Axis(0), step);
-        let (batch, time, width) = x.dim();
-        let shape = (batch, time, self.heads, width / self.heads);
+    /// The heads of all steps as heads of one step, `[B, steps M, T, w]`.
+    fn split<T: Real>(&self, x: ArrayViewD<T>) -> Array4<T> {
+        let x = x.into_dimensionality::<Ix4>();
+        let x = x.expect("checked with the shapes");
+        let (steps, batch, time, width) = x.dim();
+        let shape = (steps, batch, time, self.heads, width / self.heads);
         let x = x.into_shape_with_order(shape).expect("a row-major array");
-        x.permuted_axes([0, 2, 1, 3])
+        let values = x.permuted_axes([1, 0, 3, 2, 4]).iter().copied().collect();
+        let shape = (batch, steps * self.heads, time, width / self.heads);
+        Array4::from_shape_vec(shape, values).expect("as many as before")
     }
 
-    /// Puts what each step gives, `[B, M, T, w]`, into an array `[steps, B, T, M w]`.
-    fn join<T: Real>(&self, steps: Vec<ArrayView4<T>>, out: Slot<T>) {
-        let mut values = Vec::with_capacity(out.len());
-        for step in steps {
-            values.extend(step.permuted_axes([0, 2, 1, 3]).iter().copied());
-        }
-        out.put(values);
+    /// The values of an array `[steps, B, T, M w]`, given these heads.
+    fn join<T: Real>(&self, heads: ArrayView4<T>) -> Vec<T> {
+        let (batch, all, time, width) = heads.dim();
+        let shape = (batch, all / self.heads, self.heads, time, width);
+        let x = heads
+            .into_shape_with_order(shape)
+            .expect("a row-major array");
+        x.permuted_axes([1, 0, 3, 2, 4]).iter().copied().collect()
     }
 }
 
 impl<T: Real> Operation<T> for SpikingHeads {
-    /// The heads of each step, and what attention keeps of them.
-    type Saved = Vec<Saved<T>>;
+    type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let [q, k, v] = given(inputs)?;
@@ -315,16 +311,10 @@ impl<T: Real> Operation<T> for SpikingHeads {
         outputs: Vec<Slot<'_, T>>,
     ) -> Result<Self::Saved, BoxError> {
         let [output] = slots(outputs);
+        let [q, k, v] = [0, 1, 2].map(|i| self.split(inputs[i].view()));
         let settings = kernels::spikes(&self.mask);
-        let steps = (0..inputs[0].shape()[0]).map(|step| {
-            let [q, k, v] = [0, 1, 2].map(|i| self.split(&inputs[i], step));
-            attend(&settings, q, k, v).map(|(_, saved)| saved)
-        });
-        let saved = steps.collect::<Result<Vec<_>, _>>()?;
-        self.join(
-            saved.iter().map(|saved| saved.output().view()).collect(),
-            output,
-        );
+        let (attended, saved) = attend(&settings, q.view(), k.view(), v.view())?;
+        output.put(self.join(attended.view()));
         Ok(saved)
     }
 
@@ -338,18 +328,15 @@ impl<T: Real> Operation<T> for SpikingHeads {
         if gradients.iter().all(Option::is_none) {
             return Ok(());
         }
-        let settings = kernels::spikes(&self.mask);
-        let steps = saved.iter().enumerate().map(|(step, saved)| {
-            let [q, k, v] = [0, 1, 2].map(|i| self.split(&inputs[i], step));
-            let cotangent = self.split(&cotangents[0], step);
-            attend_vjp(&settings, saved, q, k, v, cotangent, Wanted::default())
-        });
-        let steps = steps.collect::<Result<Vec<_>, _>>()?;
-        let [q, k, v] = slots(gradients);
-        for (slot, of) in [(q, 0), (k, 1), (v, 2)] {
+        let [q, k, v] = [0, 1, 2].map(|i| self.split(inputs[i].view()));
+        let (settings, cotangent) = (kernels::spikes(&self.mask), &cotangents[0]);
+        let cotangent = self.split(cotangent.view());
+        let [q, k, v] = [&q, &k, &v].map(|x| x.view());
+        let wanted = Wanted::default();
+        let pulled = attend_vjp(&settings, saved, q, k, v, cotangent.view(), wanted)?;
+        for (slot, of) in gradients.into_iter().zip([pulled.q, pulled.k, pulled.v]) {
             if let Some(slot) = slot {
-                let parts = steps.iter().map(|g| [&g.q, &g.k, &g.v][of].view());
-                self.join(parts.collect(), slot);
+                slot.put(self.join(of.view()));
             }
         }
         Ok(())
