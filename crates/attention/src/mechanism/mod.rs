@@ -308,8 +308,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// depend on their number at most.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for an average over several draws, for dropout on magnitudes, and for a mechanism that is
-    /// not attention by some settings; otherwise as the forward pass.
+    /// [`Error::Unsupported`] for dropout on magnitudes, and for a mechanism that is not attention by some settings;
+    /// otherwise as the forward pass.
     fn settings(
         &self,
         inputs: &Streams<T>,

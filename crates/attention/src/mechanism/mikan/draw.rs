@@ -1,10 +1,10 @@
-//! The draws of a pass, and attention by one of them.
+//! The draw of a pass, and attention by it.
 
-use super::{Mikan, ONE_DRAW};
+use super::Mikan;
 use crate::Settings;
 use crate::error::Error;
-use crate::mechanism::squared::{Sets, SquaredKernel, shown};
-use crate::mechanism::{Inspection, Mechanism, Pass, Streams};
+use crate::mechanism::squared::{Sets, SquaredKernel};
+use crate::mechanism::{Mechanism, Pass, Streams};
 use bochner_engine::shared_heads;
 use bochner_numerics::Real;
 use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
@@ -73,59 +73,23 @@ impl Mikan {
         inputs.complete(settings, pass)
     }
 
-    pub(super) fn inspect_draw<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        flat: &[T],
-        pass: &Pass,
-        eps: Array4<T>,
-    ) -> Result<Inspection<T>, Error> {
-        let drawn = self.draw(inputs, flat, eps)?;
-        let latent = drawn.latent.as_ref();
-        let weights = inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?;
-        Ok(Inspection {
-            points: Some(shown(&self.frequencies(&drawn))),
-            correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
-            ..Inspection::of(weights)
-        })
-    }
-
-    /// The noise of each draw of a pass. Examples share it in evaluation: what one gives does not depend on its place in
-    /// the batch.
+    /// The noise of a pass. Examples share it in evaluation: what one gives does not depend on its place in the batch.
     pub(super) fn noise<T: Real>(
         &self,
         inputs: &Streams<T>,
         pass: &Pass,
-    ) -> Result<Vec<Array4<T>>, Error> {
-        let [q, ..] = inputs.get::<3>()?;
-        let (source, batch) = (self.source(), q.dim().0);
-        let (examples, draws) = match pass {
-            Pass::Training { .. } => (batch, 1),
-            Pass::Evaluation { .. } => (1, self.draws),
-        };
-        // One stream, so that the first draw is the only one of a single draw.
-        let mut stream = pass.seed().stream("spectral noise");
-        let draw = |_| {
-            let noise = source.noise(examples, inputs.size(), &mut stream);
-            let (_, heads, points, width) = noise.dim();
-            let all = noise.broadcast((batch, heads, points, width));
-            all.expect("one example or all").to_owned()
-        };
-        Ok((0..draws).map(draw).collect())
-    }
-
-    /// The noise of the one draw of a pass.
-    pub(super) fn single_noise<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        pass: &Pass,
     ) -> Result<Array4<T>, Error> {
-        let mut noise = self.noise(inputs, pass)?;
-        if noise.len() > 1 {
-            let what = "decoding, or drawing points, with an average over several draws";
-            return Err(ONE_DRAW.refusal(what));
-        }
-        Ok(noise.remove(0))
+        let [q, ..] = inputs.get::<3>()?;
+        let batch = q.dim().0;
+        let examples = match pass {
+            Pass::Training { .. } => batch,
+            Pass::Evaluation { .. } => 1,
+        };
+        let mut stream = pass.seed().stream("spectral noise");
+        let noise = self.source().noise(examples, inputs.size(), &mut stream);
+        let (_, heads, points, width) = noise.dim();
+        let all = noise.broadcast((batch, heads, points, width));
+        Ok(all.expect("one example or all").to_owned())
     }
 }
 

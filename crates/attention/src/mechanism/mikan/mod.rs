@@ -2,7 +2,7 @@
 
 mod draw;
 
-use super::squared::{self, takes_bias};
+use super::squared::{self, shown, takes_bias};
 use super::{is_default, pass::Attended};
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
@@ -16,7 +16,7 @@ use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
 };
 use draw::with_features;
-use ndarray::{Array4, ArrayBase, DataMut, Dimension};
+use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -84,9 +84,6 @@ pub struct Mikan {
     /// The source of the latent's mean and spread.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posterior: Posterior,
-    /// The number S of draws over which evaluation averages; training always uses one.
-    #[serde(skip_serializing_if = "is_one")]
-    pub draws: usize,
     /// Pair by pair or in linear time; a [decoder](Mechanism::decoder) keeps its state in this one
     /// unless it is asked for another.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -106,21 +103,9 @@ impl Default for Mikan {
             preset: Preset::Paper,
             stationarity: Stationarity::Nonstationary,
             posterior: Posterior::Inferred,
-            draws: 1,
             form: Form::Automatic,
         }
     }
-}
-
-/// The most draws of an average: the backward pass keeps them all.
-const MOST_DRAWS: usize = 1 << 10;
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_one(draws: &usize) -> bool {
-    *draws == 1
 }
 
 /// The card for heads that a copula mixes. Table 1 adds the factor's cost.
@@ -137,10 +122,6 @@ const CARD: Card = Card {
     ..squared::CARD
 };
 
-const ONE_DRAW: Support = Support::No {
-    instead: "one draw, or a decoder for each",
-};
-
 /// Gradients of [`Mikan`]'s forward pass with given noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MikanGradients<T> {
@@ -150,16 +131,11 @@ pub struct MikanGradients<T> {
     pub eps: Array4<T>,
 }
 
-/// The spectral points of one draw, and attention by them.
-struct OneDraw<T: Real> {
-    drawn: Drawn<T>,
-    attention: Attended<T>,
-}
-
-/// The draws that a forward pass is the mean of.
+/// The spectral points of a forward pass, and attention by them.
 struct Saved<T: Real> {
     mikan: Mikan,
-    draws: Vec<OneDraw<T>>,
+    drawn: Drawn<T>,
+    attention: Attended<T>,
 }
 
 impl Mikan {
@@ -208,49 +184,38 @@ impl Mikan {
         pass: &Pass,
         eps: Array4<T>,
     ) -> Result<Forward<T>, Error> {
-        self.mean_of(inputs, parameters, pass, vec![eps])
-    }
-
-    /// The mean of the forward passes with the noise of some draws.
-    fn mean_of<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        parameters: &[T],
-        pass: &Pass,
-        noise: Vec<Array4<T>>,
-    ) -> Result<Forward<T>, Error> {
-        let mut draws = Vec::with_capacity(noise.len());
-        let (mut outputs, mut penalties) = (Vec::new(), Vec::new());
-        for eps in noise {
-            let drawn = self.draw(inputs, parameters, eps)?;
-            let (output, attention) =
-                inputs.attend(CARD.name, self.settings_of(&drawn, inputs, pass)?)?;
-            let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
-            if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
-                penalty += entropy;
-            }
-            outputs.push(output);
-            penalties.push(penalty);
-            draws.push(OneDraw { drawn, attention });
+        let drawn = self.draw(inputs, parameters, eps)?;
+        let settings = self.settings_of(&drawn, inputs, pass)?;
+        let (output, attention) = inputs.attend(CARD.name, settings)?;
+        let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
+        if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
+            penalty += entropy;
         }
-        let mikan = self.clone();
-        Ok(Forward::new(
-            mean(outputs),
-            mean(penalties),
-            Saved { mikan, draws },
-        ))
+        let saved = Saved {
+            mikan: self.clone(),
+            drawn,
+            attention,
+        };
+        Ok(Forward::new(output, penalty, saved))
     }
 
-    /// The draw behind a forward pass, the first of several.
+    /// The draw behind a forward pass.
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
-        let draws = self.draws_of(forward)?;
-        Ok(&draws[0].drawn)
+        Ok(&self.saved(forward)?.drawn)
     }
 
-    /// The vector-Jacobian product of [`Mikan::forward_with`], noise included; that of the first draw of several.
+    fn saved<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Saved<T>, Error> {
+        let (mechanism, saved) = (CARD.name, forward.saved::<Saved<T>>(CARD.name)?);
+        match saved.mikan == *self {
+            true => Ok(saved),
+            false => Err(Error::ForeignForward { mechanism }),
+        }
+    }
+
+    /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
     ///
     /// # Errors
     /// The errors of [`Mechanism::backward`].
@@ -262,27 +227,9 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let draws = self.draws_of(forward)?;
-        self.pull_draw(inputs, parameters, pass, &draws[0], cotangent)
-    }
-
-    fn draws_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f [OneDraw<T>], Error> {
-        let mechanism = CARD.name;
-        let Saved { mikan, draws } = forward.saved(mechanism)?;
-        match mikan == self {
-            true => Ok(draws),
-            false => Err(Error::ForeignForward { mechanism }),
-        }
-    }
-
-    fn pull_draw<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        parameters: &[T],
-        pass: &Pass,
-        OneDraw { drawn, attention }: &OneDraw<T>,
-        cotangent: Cotangents<T>,
-    ) -> Result<MikanGradients<T>, Error> {
+        let Saved {
+            drawn, attention, ..
+        } = self.saved(forward)?;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let attention = (self.squared()).attend_vjp(inputs, pass, attention, cotangent.output)?;
@@ -308,20 +255,6 @@ impl Mikan {
             eps: pulled.noise,
         })
     }
-}
-
-/// The mean of arrays of one shape, at least one.
-fn mean<T: Real, S, D: Dimension>(mut arrays: Vec<ArrayBase<S, D>>) -> ArrayBase<S, D>
-where
-    S: DataMut<Elem = T> + ndarray::RawDataClone,
-{
-    let count = T::of(arrays.len() as f64);
-    let mut sum = arrays.swap_remove(0);
-    if !arrays.is_empty() {
-        arrays.iter().for_each(|more| sum += more);
-        sum.mapv_inplace(|x| x / count);
-    }
-    sum
 }
 
 impl<T: Real> Mechanism<T> for Mikan {
@@ -355,12 +288,11 @@ impl<T: Real> Mechanism<T> for Mikan {
                               posterior, or IKAN-direct)",
                 },
             },
-            constant_state: match (self.posterior, self.draws) {
-                (Posterior::Inferred, _) => Support::No {
+            constant_state: match self.posterior {
+                Posterior::Unconditional => Support::Yes,
+                Posterior::Inferred => Support::No {
                     instead: "an unconditional posterior, or IKAN-direct",
                 },
-                (_, 1) => Support::Yes,
-                _ => ONE_DRAW,
             },
             shared_keys: Support::Yes,
             bias: takes_bias(self.preset),
@@ -389,7 +321,6 @@ impl<T: Real> Mechanism<T> for Mikan {
     fn validate(&self) -> Result<(), Error> {
         self.squared().validate()?;
         argument::non_negative("beta", self.beta)?;
-        argument::at_most("draws", self.draws, MOST_DRAWS)?;
         Ok(Source::<T>::validate(&self.source())?)
     }
 
@@ -403,7 +334,7 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        self.mean_of(inputs, flat, pass, self.noise(inputs, pass)?)
+        self.forward_with(inputs, flat, pass, self.noise(inputs, pass)?)
     }
 
     fn backward(
@@ -414,56 +345,28 @@ impl<T: Real> Mechanism<T> for Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let draws = self.draws_of(forward)?;
-        let share = T::of(1.0 / draws.len() as f64);
-        let (output, penalty) = (
-            cotangent.output.mapv(|c| c * share),
-            cotangent.penalty.mapv(|c| c * share),
-        );
-        let cotangent = Cotangents {
-            output: output.view(),
-            penalty: penalty.view(),
-        };
-        let mut draws = draws.iter().map(|draw| {
-            let pulled = self.pull_draw(inputs, flat, pass, draw, cotangent)?;
-            Ok::<_, Error>(pulled.gradients)
-        });
-        let mut sum = draws.next().expect("at least one draw")?;
-        for more in draws {
-            let more = more?;
-            let pairs = sum.streams.iter_mut().zip(&more.streams);
-            pairs.for_each(|(sum, more)| *sum += more);
-            let pairs = sum.parameters.iter_mut().zip(more.parameters);
-            pairs.for_each(|(sum, more)| *sum += more);
-            if let (Some(sum), Some(more)) = (&mut sum.bias, more.bias) {
-                *sum += &more;
-            }
-        }
-        Ok(sum)
+        let pulled = self.backward_with(inputs, flat, pass, forward, cotangent)?;
+        Ok(pulled.gradients)
     }
 
     fn kernel(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
-        let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
+        let drawn = self.draw(inputs, flat, self.noise(inputs, pass)?)?;
         (self.squared()).settings(inputs, &self.frequencies(&drawn), pass)
     }
 
-    /// Weights are averaged over the draws, like the output; the rest is that of the first draw.
     fn inspect(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
-        let noise = self.noise(inputs, pass)?.into_iter();
-        let draws = noise.map(|eps| self.inspect_draw(inputs, flat, pass, eps));
-        let mut draws = draws.collect::<Result<Vec<_>, _>>()?;
-        let weights = draws
-            .iter_mut()
-            .map(|draw| std::mem::take(&mut draw.weights));
-        let weights = mean(weights.collect());
+        let drawn = self.draw(inputs, flat, self.noise(inputs, pass)?)?;
+        let latent = drawn.latent.as_ref();
+        let weights = inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?;
         Ok(Inspection {
-            weights,
-            ..draws.swap_remove(0)
+            points: Some(shown(&self.frequencies(&drawn))),
+            correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
+            ..Inspection::of(weights)
         })
     }
 }

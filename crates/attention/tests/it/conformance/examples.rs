@@ -19,17 +19,17 @@ const EXAMPLES: [&str; 41] = [
     r#""mechanism": "ikan-direct", "points": 4, "floor": 0.01, "preset": "released", "stationarity": "stationary""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "independent", "stationarity": "stationary""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "independent""#,
-    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "independent", "p": 3.0, "draws": 3"#,
+    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "independent", "p": 3.0"#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "independent", "p": 3.0, "posterior": "unconditional""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "free", "p": 3.0, "stationarity": "stationary""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "free", "p": 3.0, "posterior": "unconditional""#,
-    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "free", "draws": 2, "posterior": "unconditional""#,
+    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "copula": "free", "posterior": "unconditional""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "p": 3.0"#,
-    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "p": 0.5, "draws": 3"#,
+    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "p": 0.5"#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "stationarity": "stationary""#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "beta": 0.0"#,
     r#""mechanism": "mikan", "points": 4, "floor": 0.01, "p": 3.0, "preset": "released""#,
-    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "beta": 0.0, "draws": 2, "preset": "released""#,
+    r#""mechanism": "mikan", "points": 4, "floor": 0.01, "beta": 0.0, "preset": "released""#,
     r#""mechanism": "cat""#,
     r#""mechanism": "cat", "form": "convolution""#,
     r#""mechanism": "cat", "form": "causal""#,
@@ -50,7 +50,7 @@ const EXAMPLES: [&str; 41] = [
 ];
 
 /// Settings that must be refused, and the name of what is wrong.
-pub(crate) const REFUSED: [(&str, &str); 32] = [
+pub(crate) const REFUSED: [(&str, &str); 31] = [
     ("scale", r#""mechanism": "softmax", "scale": 0.0"#),
     ("scale", r#""mechanism": "softmax", "scale": -1.0"#),
     ("scale", r#""mechanism": "softmax", "scale": 1e31"#),
@@ -83,7 +83,6 @@ pub(crate) const REFUSED: [(&str, &str); 32] = [
     ("beta", r#""mechanism": "mikan", "beta": -1.0"#),
     ("slope", r#""mechanism": "mikan", "slope": -0.1"#),
     ("points", r#""mechanism": "mikan", "points": 1000000000000"#),
-    ("draws", r#""mechanism": "mikan", "draws": 1000000000000"#),
     ("rank", r#""mechanism": "primal", "rank": 0"#),
     ("rank", r#""mechanism": "primal", "rank": 1000000000000"#),
     (

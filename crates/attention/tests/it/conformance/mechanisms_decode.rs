@@ -22,7 +22,7 @@ fn every_mechanism_decodes_or_says_why_not() {
                     decoding += 1;
                 }
                 (Err(Error::Unsupported { .. }), Err(Error::Unsupported { .. })) => leaking += 1,
-                // No linear-time form, or an average over draws.
+                // No linear-time form.
                 (Err(Error::Unsupported { .. }), _) => {}
                 (got, _) => panic!("{name}: {:?}", got.err()),
             }

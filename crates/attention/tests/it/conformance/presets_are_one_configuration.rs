@@ -1,16 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Stationarity, Variant};
-use bochner_numerics::Seed;
-
-fn output(mikan: Mikan, seed: u64) -> ndarray::Array4<f64> {
-    let case = Case::<f64>::of(Mikan { points: 4, ..mikan }.into());
-    let seed = Seed::new(seed);
-    case.output(
-        &Example::new(5, 6),
-        &Mask::none(),
-        &Pass::Evaluation { seed },
-    )
-}
+use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Stationarity, Variant};
 
 #[test]
 fn a_name_is_what_the_settings_make_of_it() {
@@ -83,40 +72,4 @@ fn equal_points_make_the_kernel_stationary() {
         &stationary.output(&example, &mask, &EVALUATION),
         "w1 = w2",
     );
-}
-
-#[test]
-fn only_evaluation_averages_over_draws() {
-    let (example, mask) = (Example::new(5, 6), Mask::none());
-    let output = |draws, pass: &Pass| {
-        let mikan = Mikan {
-            points: 4,
-            draws,
-            ..Mikan::ikan()
-        };
-        Case::<f64>::of(mikan.into()).output(&example, &mask, pass)
-    };
-    assert_eq!(output(3, &TRAINING), output(1, &TRAINING));
-    assert_ne!(output(3, &EVALUATION), output(1, &EVALUATION));
-}
-
-/// The spread over seeds falls as the root of the number of draws.
-#[test]
-fn more_draws_lie_closer_together() {
-    for posterior in [Posterior::Inferred, Posterior::Unconditional] {
-        let of = |draws| Mikan {
-            posterior,
-            draws,
-            ..Mikan::ikan()
-        };
-        let spread = |draws| {
-            let pairs = (0..20).map(|seed| {
-                let apart = output(of(draws), 2 * seed) - output(of(draws), 2 * seed + 1);
-                apart.mapv(|x| x * x).sum()
-            });
-            pairs.sum::<f64>().sqrt()
-        };
-        let ratio = spread(1) / spread(64);
-        assert!((5.0..13.0).contains(&ratio), "{posterior:?}: {ratio}");
-    }
 }

@@ -230,7 +230,7 @@ fn squared(
     by_weight(inputs, pass, &weight, |row| row.sum())
 }
 
-/// The mean over the draws; what is drawn from the noise is the subject of the tests of `bochner-spectral`.
+/// Attention by the draw; what is drawn from the noise is the subject of the tests of `bochner-spectral`.
 fn mikan(
     own: &Mikan,
     inputs: &Streams<f64>,
@@ -247,39 +247,23 @@ fn mikan(
         posterior: own.posterior,
     };
     let batch = inputs.q().dim().0;
-    let (examples, draws) = match pass {
-        Pass::Training { .. } => (batch, 1),
-        Pass::Evaluation { .. } => (1, own.draws),
+    let examples = match pass {
+        Pass::Training { .. } => batch,
+        Pass::Evaluation { .. } => 1,
     };
     let mut stream = pass.seed().stream("spectral noise");
-    let (mut passes, share) = (Vec::new(), 1.0 / draws as f64);
-    for _ in 0..draws {
-        let noise: Array4<f64> = source.noise(examples, inputs.size(), &mut stream);
-        let each: Vec<usize> = (0..batch).map(|b| b % examples).collect();
-        let forward = own.forward_with(inputs, parameters, pass, noise.select(Axis(0), &each))?;
-        let drawn = own.draw_of(&forward)?;
-        let attended = squared(inputs, pass, &drawn.points, (own.p, own.floor, own.preset))?;
-        let entropy = drawn.latent.as_ref().and_then(|latent| latent.entropy());
-        let mut penalty = &drawn.kl * own.beta;
-        entropy.into_iter().for_each(|entropy| penalty += entropy);
-        passes.push(Reference {
-            penalty,
-            ..attended
-        });
-    }
-    let mut mean = passes.swap_remove(0);
-    for more in &passes {
-        mean.output += &more.output;
-        mean.penalty += &more.penalty;
-        let weights = mean.weights.iter_mut().zip(&more.weights);
-        weights.for_each(|(sum, more)| *sum += more);
-    }
-    mean.output *= share;
-    mean.penalty *= share;
-    mean.weights
-        .iter_mut()
-        .for_each(|weights| *weights *= share);
-    Ok(mean)
+    let noise: Array4<f64> = source.noise(examples, inputs.size(), &mut stream);
+    let each: Vec<usize> = (0..batch).map(|b| b % examples).collect();
+    let forward = own.forward_with(inputs, parameters, pass, noise.select(Axis(0), &each))?;
+    let drawn = own.draw_of(&forward)?;
+    let attended = squared(inputs, pass, &drawn.points, (own.p, own.floor, own.preset))?;
+    let entropy = drawn.latent.as_ref().and_then(|latent| latent.entropy());
+    let mut penalty = &drawn.kl * own.beta;
+    entropy.into_iter().for_each(|entropy| penalty += entropy);
+    Ok(Reference {
+        penalty,
+        ..attended
+    })
 }
 
 /// The scores `[B, M, T]`, and the values.

@@ -220,12 +220,6 @@ fn what_cannot_be_decoded_is_named() {
     };
     let got = layer(inferred.into()).decoder(2, Form::Automatic, PASS);
     assert!(matches!(got, Err(Error::Unsupported { what, .. }) if what.contains("causal")));
-    let averaged = Mikan {
-        draws: 2,
-        ..latent()
-    };
-    let got = layer(averaged.into()).decoder(2, Form::Automatic, PASS);
-    assert!(matches!(got, Err(Error::Unsupported { .. })));
     let softmax = layer(Softmax::default().into());
     let training = Pass::Training {
         seed: Seed::new(1),
