@@ -6,8 +6,8 @@ use bochner_engine::ndarray::{Array1, Array2, Array4, array};
 use bochner_engine::numerics::Real;
 use bochner_engine::numerics::check::random;
 use bochner_engine::{
-    Bias, Decoder, DecoderSize, Error, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored,
-    Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
+    Bias, Decoder, DecoderSize, Error, FeatureMap, HeadRows, Kind, Mask, Number, Pair, PairKernel,
+    Raw, Score, Scored, Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
 };
 use std::sync::Arc;
 
@@ -219,6 +219,50 @@ fn slopes_that_are_not_finite_are_errors() -> Result<(), Error> {
         ),
         "{error}"
     );
+    Ok(())
+}
+
+/// Features of which there are more than an array can hold.
+#[derive(Debug)]
+struct Many;
+
+impl FeatureMap<f64> for Many {
+    fn features(&self) -> usize {
+        usize::MAX
+    }
+
+    fn map(&self, _: HeadRows<f64>, _: &mut [f64], _: &mut [f64]) {
+        unreachable!("refused before")
+    }
+
+    fn pull(&self, _: HeadRows<f64>, _: &[f64], _: &[f64], _: &mut [f64], _: &mut [f64]) {
+        unreachable!("refused before")
+    }
+}
+
+#[test]
+fn arrays_whose_sizes_disagree_are_named() -> Result<(), Error> {
+    let array = |heads, time, width| Array4::<f64>::zeros((2, heads, time, width));
+    let (settings, q) = (Settings::softmax(Mask::NONE), array(2, 5, 4));
+    for (k, v, name) in [
+        (array(2, 5, 3), array(2, 5, 4), "k"),
+        (array(2, 5, 5), array(2, 5, 4), "k"),
+        (array(2, 5, 4), array(2, 6, 4), "v"),
+        (array(2, 5, 4), array(1, 5, 4), "v"),
+        (array(2, 5, 4), array(2, 5, 0), "v"),
+        (array(2, 0, 4), array(2, 0, 4), "k"),
+        (array(3, 5, 4), array(3, 5, 4), "heads of k"),
+    ] {
+        let error = attend(&settings, q.view(), k.view(), v.view()).unwrap_err();
+        assert!(names(&error, name), "{name}: {error}");
+    }
+    let (_, saved) = attend(&settings, q.view(), q.view(), q.view())?;
+    let (narrow, wanted) = (array(2, 5, 3), Wanted::default());
+    let [q, narrow] = [q.view(), narrow.view()];
+    let error = attend_vjp(&settings, &saved, q, q, q, narrow, wanted).unwrap_err();
+    assert!(names(&error, "cotangent"), "{error}");
+    let error = refused(&Settings::features(Many, Mask::NONE));
+    assert!(error.to_string().contains("one array"), "{error}");
     Ok(())
 }
 
