@@ -7,7 +7,6 @@ use bochner_attention::{
 use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
 use ndarray::{Array4, Axis, s};
-use proptest::prelude::*;
 
 const PASS: Pass = Pass::Evaluation { seed: Seed::new(1) };
 const HEADS: usize = 2;
@@ -199,18 +198,6 @@ fn each_row_is_relative_to_its_own_scores() {
     }
 }
 
-/// A score that no later one comes near is the reference of every row behind it, however far.
-#[test]
-fn a_loud_score_counts_in_all_later_blocks() {
-    let mut sequences = Sequences::<f32>::new(1, 200, 6);
-    sequences.z.slice_mut(s![.., .., 3, ..]).fill(300.0);
-    let got = sequences.attend(CatForm::Causal, &Mask::none());
-    let got = got.slice_move(s![.., .., 3.., ..]);
-    let want = sequences.v.slice_move(s![.., .., ..197, ..]);
-    let error = distance(&got, &want);
-    assert!(error < 1e-5, "{error:e}");
-}
-
 #[test]
 fn what_has_no_circulant_is_refused() {
     let sequences = Sequences::<f64>::new(1, 4, 7);
@@ -236,43 +223,4 @@ fn what_has_no_circulant_is_refused() {
     let causal = Mask::none().with_causality();
     let error = refused(CatForm::Correlation, causal, &sequences.z).to_string();
     assert!(error.ends_with("use the form `causal` of CAT"), "{error}");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
-
-    #[test]
-    fn any_length_agrees_with_the_dense_circulant(time in 1_usize..90, seed in 0_u64..1000) {
-        agrees_with_the_dense_circulant(time, seed);
-    }
-
-    /// Each example is computed at its own length, to the bit as if it were alone and not padded.
-    #[test]
-    fn padding_and_neighbours_change_no_bit(
-        time in 1_usize..50,
-        lengths in prop::collection::vec(0_usize..50, 3),
-        seed in 0_u64..1000,
-    ) {
-        let lengths: Vec<usize> = lengths.into_iter().map(|n| n.min(time)).collect();
-        let mut sequences = Sequences::<f32>::new(3, time, seed);
-        for (b, &n) in lengths.iter().enumerate() {
-            sequences.z.slice_mut(s![b, .., n.., ..]).fill(f32::NAN);
-            sequences.v.slice_mut(s![b, .., n.., ..]).fill(f32::INFINITY);
-        }
-        let mask = Mask::none().with_key_lengths(lengths.clone());
-        for form in [CatForm::Correlation, CatForm::Convolution, CatForm::Causal] {
-            let got = sequences.attend(form, &mask);
-            for (b, &n) in lengths.iter().enumerate() {
-                prop_assert!(got.slice(s![b, .., n.., ..]).iter().all(|&x| x == 0.0));
-                let own = s![b..=b, .., ..n, ..];
-                if n > 0 {
-                    let alone = Sequences {
-                        z: sequences.z.slice(own).to_owned(),
-                        v: sequences.v.slice(own).to_owned(),
-                    };
-                    prop_assert_eq!(alone.attend(form, &Mask::none()), got.slice(own));
-                }
-            }
-        }
-    }
 }

@@ -6,7 +6,6 @@ mod cat;
 mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;
-mod mechanisms_train_without_a_framework;
 mod performer;
 mod permutations;
 mod primal;

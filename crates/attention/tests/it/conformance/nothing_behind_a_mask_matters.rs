@@ -4,9 +4,6 @@ use ndarray::{Array4, s};
 
 const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
 
-/// Numbers that some rows see and that others must not notice.
-const LARGE: f64 = 1e6;
-
 fn is_clean(x: &Array4<f64>) -> bool {
     x.iter().all(|x| x.is_finite())
 }
@@ -71,58 +68,6 @@ fn a_loud_key_that_no_query_sees() {
     for case in cases.filter(|case| !case.sees_everything() && case.card.takes(&mask)) {
         let want = case.output(&example, &mask, &TRAINING);
         assert_eq!(case.output(&loud, &mask, &TRAINING), want, "{}", case.name);
-    }
-}
-
-/// Rows before the last do not see the last key.
-#[test]
-fn the_future() {
-    let mask = Mask::none().with_causality();
-    let example = Example::<f64>::new(6, 6);
-    let earlier = s![.., .., ..5, ..];
-    let linear_time = Case::of(linear_time());
-    let all = cases::<f64>().into_iter().chain([linear_time]);
-    for case in all.filter(|case| case.card.takes(&mask)) {
-        let want = case.output(&example, &mask, &EVALUATION);
-        // A penalty is one of the whole sequence.
-        let gradient = |example: &Example<f64>| {
-            let forward = case.forward(example, &mask, &EVALUATION).unwrap();
-            let (output, penalty) = cotangents(&forward);
-            let none = penalty * 0.0;
-            let g = case.pull_back(example, &mask, &EVALUATION, &forward, &output, &none);
-            g.streams[0].clone()
-        };
-        let want_gradient = gradient(&example);
-        for poison in [LARGE, -LARGE] {
-            let mut poisoned = example.clone();
-            poisoned.k.slice_mut(s![.., .., 5, ..]).fill(poison);
-            poisoned.v.slice_mut(s![.., .., 5, ..]).fill(poison);
-            let got = case.output(&poisoned, &mask, &EVALUATION);
-            let cut = |x: &Array4<f64>| x.slice(earlier).to_owned();
-            assert_close(&cut(&got), &cut(&want), &case.name);
-            let got = gradient(&poisoned);
-            assert_close(&cut(&got), &cut(&want_gradient), &case.name);
-        }
-    }
-}
-
-/// A query that sees no key has no influence, whatever it is.
-#[test]
-fn queries_that_see_nothing() {
-    let mask = Mask::none().with_matrix(matrix(6, 6).view());
-    let example = Example::<f64>::new(6, 6);
-    for case in cases::<f64>()
-        .iter()
-        .filter(|case| !case.sees_everything() && case.card.takes(&mask))
-    {
-        let want = case.gradients(&example, &mask, &EVALUATION);
-        for poison in POISON {
-            let mut poisoned = example.clone();
-            poisoned.q.slice_mut(s![.., .., 1, ..]).fill(poison);
-            assert!(is_clean(&case.output(&poisoned, &mask, &EVALUATION)));
-            let got = case.gradients(&poisoned, &mask, &EVALUATION);
-            assert_same_gradients(&got, &want, &case.name);
-        }
     }
 }
 

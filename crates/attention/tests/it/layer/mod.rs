@@ -4,7 +4,6 @@ mod beams_share_what_they_have_in_common;
 mod bipolar_attention_over_steps;
 mod decoding_continues_the_sequence;
 mod inference_is_the_layer;
-mod it_agrees_with_composed_operations;
 mod it_is_a_module_of_dfdx;
 mod learnable_queries;
 mod misuse_is_named;
