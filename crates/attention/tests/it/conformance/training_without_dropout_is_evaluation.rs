@@ -9,7 +9,7 @@ fn trained(case: &Case<f64>, example: &Example<f64>, seed: u64, dropout: f64) ->
 }
 
 #[test]
-fn at_rate_zero_training_is_evaluation() {
+fn for_mechanisms_that_draw_nothing() {
     let is_fixed = |case: &Case<f64>| case.card.draws == Draws::Nothing;
     for case in cases().into_iter().filter(is_fixed) {
         let example = case.example(3, 4);
