@@ -121,6 +121,59 @@ pub enum WeightsError {
         parameter: String,
     },
 
+    /// Two parameters of the layer that are one tensor in the other library have other values.
+    #[error(
+        "{parameter} has other values than the parameter before that is the same tensor, {name}; make them equal, or give \
+         each a tensor in the table of names"
+    )]
+    Untied {
+        /// The tensor's name.
+        name: String,
+        /// The name of the second parameter.
+        parameter: String,
+    },
+
+    /// The table of names divides a tensor into parts that it does not have.
+    #[error(
+        "the table of names wants {parts} equal parts of {name} along axis {axis}, but its shape is {shape:?}; name an \
+         axis that it has, whose length the number of parts divides"
+    )]
+    NoPart {
+        /// The name of the parameter or the tensor.
+        name: String,
+        /// The axis, counted from 0.
+        axis: usize,
+        /// The number of parts.
+        parts: usize,
+        /// The shape.
+        shape: Vec<usize>,
+    },
+
+    /// Two rows of the table of names give one tensor different shapes.
+    #[error(
+        "the table of names gives {name} the shapes {first:?} and {second:?}; give both rows the parts and layouts of one \
+         tensor"
+    )]
+    TwoShapes {
+        /// The tensor's name.
+        name: String,
+        /// The shape in the first row.
+        first: Vec<usize>,
+        /// The shape in a later row.
+        second: Vec<usize>,
+    },
+
+    /// The rows of the table of names leave elements out.
+    #[error(
+        "the table of names leaves out element {index:?} of {name}; add a row for each of its parts"
+    )]
+    Uncovered {
+        /// The name of the parameter or the tensor.
+        name: String,
+        /// The index of the first element left out.
+        index: Vec<usize>,
+    },
+
     /// A weight is NaN or infinite.
     #[error("a layer cannot take such a weight: {0}; look for the training step that went wrong")]
     Impossible(#[from] ArgumentError),

@@ -4,7 +4,7 @@ use super::{StateDict, WeightsError};
 use crate::parameters::{Parameters, join};
 use crate::{Element, Error};
 use bochner_numerics::argument;
-use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, IxDyn, Slice};
+use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, Dimension, IxDyn, Slice, Zip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names, shapes and layouts that a layer's parameters have in another library: one table reads and writes.
@@ -74,7 +74,8 @@ struct Row {
 }
 
 impl Place {
-    /// Part `index` of `of` equal parts along an axis.
+    /// Part `index` of `of` equal parts along an axis. [`NameTable::load`] and [`NameTable::save`] refuse an axis that the
+    /// tensor does not have, and one that its parts do not divide.
     ///
     /// # Panics
     /// Unless `index` is less than `of`.
@@ -110,6 +111,16 @@ impl Part {
         let length = dims[self.axis] / self.of;
         Slice::from(self.index * length..(self.index + 1) * length)
     }
+
+    /// The error of a tensor that has no such part.
+    fn missing(self, name: &str, shape: &[usize]) -> WeightsError {
+        WeightsError::NoPart {
+            name: name.to_string(),
+            axis: self.axis,
+            parts: self.of,
+            shape: shape.to_vec(),
+        }
+    }
 }
 
 impl Reshape {
@@ -132,12 +143,12 @@ impl Reshape {
         }
     }
 
-    /// The other library's array as it is here, to be written.
-    fn undo_mut<'a, E>(self, array: ArrayViewMutD<'a, E>) -> ArrayViewMutD<'a, E> {
+    /// An array of here in the other library's shape.
+    fn apply<'a, E>(self, array: ArrayViewD<'a, E>) -> ArrayViewD<'a, E> {
         match self {
             Self::Same => array,
             Self::Transposed => array.reversed_axes(),
-            Self::LeadingOne => array.index_axis_move(Axis(0), 0),
+            Self::LeadingOne => array.insert_axis(Axis(0)),
         }
     }
 }
@@ -149,7 +160,8 @@ impl NameTable {
     }
 
     /// The table with one more row: a parameter here, or a part of one, and the tensor that holds it in the other library.
-    /// Two rows may name the same parameter: their tensors must be equal then.
+    /// Two rows may name the same parameter, or the same tensor: their values must be equal then. All rows together name
+    /// every element of the parameters and of the tensors.
     #[must_use]
     pub fn row(mut self, own: impl Into<Place>, other: impl Into<Place>, reshape: Reshape) -> Self {
         self.rows.push(Row {
@@ -197,8 +209,10 @@ impl NameTable {
     /// # Errors
     /// [`Error::Weights`] with [`WeightsError::Refused`] for a tensor that the layer has no place for;
     /// [`WeightsError::OtherNames`], [`WeightsError::OtherShape`] and [`WeightsError::OtherSize`] for those of another
-    /// layer; [`WeightsError::UnknownSize`] for a size that the table does not name; [`WeightsError::Unequal`] for two tensors that should be equal; [`WeightsError::Impossible`] for NaN
-    /// and infinities; [`WeightsError::Unnamed`] if the table lacks one of the model's parameters.
+    /// layer; [`WeightsError::UnknownSize`] for a size that the table does not name; [`WeightsError::Unequal`] for two
+    /// tensors that should be equal; [`WeightsError::Impossible`] for NaN and infinities. For a table that does not fit
+    /// the model: [`WeightsError::Unnamed`], [`WeightsError::NoPart`], [`WeightsError::TwoShapes`] and
+    /// [`WeightsError::Uncovered`].
     pub fn load<E: Element>(
         &self,
         state: &StateDict<E>,
@@ -215,22 +229,26 @@ impl NameTable {
     /// Copies the model's parameters into tensors as the other library has them.
     ///
     /// # Errors
-    /// [`Error::Weights`] with [`WeightsError::Unnamed`] if the table lacks one of the model's parameters.
+    /// [`Error::Weights`] with [`WeightsError::Untied`] for two parameters that are one tensor and differ; those of
+    /// [`load`](Self::load) for a table that does not fit the model.
     pub fn save<E: Element>(
         &self,
         model: &(impl Parameters<E> + ?Sized),
     ) -> Result<StateDict<E>, Error> {
         let arrays = arrays_of(model);
-        let shapes = self.shapes(&arrays)?;
-        let mut tensors: BTreeMap<String, ArrayD<E>> = BTreeMap::new();
-        for (row, dims) in self.rows.iter().zip(shapes) {
+        let mut tensors = Filling::default();
+        for (row, dims) in self.rows.iter().zip(self.shapes(&arrays)?) {
             let own = cut(arrays[&row.own.name].view(), row.own.part);
-            let name = row.other.name.clone();
-            let tensor = tensors.entry(name).or_insert_with(|| ArrayD::zeros(dims));
-            let place = cut_mut(tensor.view_mut(), row.other.part);
-            row.reshape.undo_mut(place).assign(&own);
+            let values = row.reshape.apply(own);
+            if !tensors.put(&row.other, &dims, E::default(), values) {
+                return Err(Error::Weights(WeightsError::Untied {
+                    name: row.other.name.clone(),
+                    parameter: row.own.name.clone(),
+                }));
+            }
         }
         let sizes = self.sizes.clone();
+        let tensors = tensors.into_arrays();
         Ok(StateDict { tensors, sizes })
     }
 
@@ -238,7 +256,7 @@ impl NameTable {
     fn filled<E: Element>(
         &self,
         state: &StateDict<E>,
-        mut arrays: BTreeMap<String, ArrayD<E>>,
+        arrays: BTreeMap<String, ArrayD<E>>,
     ) -> Result<BTreeMap<String, ArrayD<E>>, WeightsError> {
         let shapes = self.shapes(&arrays)?;
         self.check_names(state)?;
@@ -260,7 +278,7 @@ impl NameTable {
                 });
             }
         }
-        let mut filled: Vec<&Place> = Vec::new();
+        let mut filled = Filling::default();
         for (row, expected) in self.rows.iter().zip(shapes) {
             let (name, tensor) = (&row.other.name, &state.tensors[&row.other.name]);
             if tensor.shape() != expected {
@@ -278,19 +296,14 @@ impl NameTable {
             )?;
             let other = row.reshape.undo(cut(tensor.view(), row.other.part));
             let parameter = &row.own.name;
-            let array = arrays.get_mut(parameter).expect("checked with the shapes");
-            let mut own = cut_mut(array.view_mut(), row.own.part);
-            if !filled.contains(&&row.own) {
-                own.assign(&other);
-            } else if own != other {
+            if !filled.put(&row.own, arrays[parameter].shape(), E::default(), other) {
                 return Err(WeightsError::Unequal {
                     name: name.clone(),
                     parameter: parameter.clone(),
                 });
             }
-            filled.push(&row.own);
         }
-        Ok(arrays)
+        Ok(filled.into_arrays())
     }
 
     /// Compares the names of the tensors with those of the table.
@@ -319,35 +332,108 @@ impl NameTable {
         })
     }
 
-    /// The shape of the other library's tensor in each row.
+    /// The shape of the other library's tensor in each row, once the table fits the parameters.
     fn shapes<E>(
         &self,
         arrays: &BTreeMap<String, ArrayD<E>>,
     ) -> Result<Vec<Vec<usize>>, WeightsError> {
+        let unnamed = |parameter: &String| WeightsError::Unnamed {
+            parameter: parameter.clone(),
+        };
         let known: BTreeSet<&str> = self.rows.iter().map(|row| &*row.own.name).collect();
         if let Some(parameter) = arrays.keys().find(|name| !known.contains(&***name)) {
-            let parameter = parameter.clone();
-            return Err(WeightsError::Unnamed { parameter });
+            return Err(unnamed(parameter));
         }
-        let shape = |Row {
-                         own,
-                         other,
-                         reshape,
-                     }: &Row| {
-            let array = arrays.get(&own.name).ok_or_else(|| WeightsError::Unnamed {
-                parameter: own.name.clone(),
-            })?;
+        let mut shapes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let (mut of_own, mut of_other) = (Filling::default(), Filling::default());
+        for row in &self.rows {
+            let name = &row.own.name;
+            let array = arrays.get(name).ok_or_else(|| unnamed(name))?;
             let mut dims = array.shape().to_vec();
-            if let Some(Part { axis, of, .. }) = own.part {
-                dims[axis] /= of;
+            if let Some(part) = row.own.part {
+                let length = dims.get_mut(part.axis);
+                match length.filter(|length| length.is_multiple_of(part.of)) {
+                    Some(length) => *length /= part.of,
+                    None => return Err(part.missing(name, array.shape())),
+                }
             }
-            let mut dims = reshape.dims(dims);
-            if let Some(Part { axis, of, .. }) = other.part {
-                dims[axis] *= of;
+            let piece = ArrayD::from_elem(IxDyn(&dims), ());
+            of_own.put(&row.own, array.shape(), (), piece.view());
+            let name = &row.other.name;
+            let mut dims = row.reshape.dims(dims);
+            let piece = ArrayD::from_elem(IxDyn(&dims), ());
+            if let Some(part) = row.other.part {
+                match dims.get_mut(part.axis) {
+                    Some(length) => *length *= part.of,
+                    None => return Err(part.missing(name, &dims)),
+                }
             }
-            Ok(dims)
-        };
-        self.rows.iter().map(shape).collect()
+            let first = shapes.entry(name).or_insert_with(|| dims.clone());
+            if *first != dims {
+                return Err(WeightsError::TwoShapes {
+                    name: name.clone(),
+                    first: first.clone(),
+                    second: dims,
+                });
+            }
+            of_other.put(&row.other, &dims, (), piece.view());
+        }
+        if let Some((name, index)) = of_own.gap().or_else(|| of_other.gap()) {
+            return Err(WeightsError::Uncovered { name, index });
+        }
+        let rows = self.rows.iter();
+        Ok(rows.map(|row| shapes[&*row.other.name].clone()).collect())
+    }
+}
+
+/// Tensors that are filled place by place.
+struct Filling<E> {
+    /// Their values, and which of them are filled.
+    tensors: BTreeMap<String, (ArrayD<E>, ArrayD<bool>)>,
+}
+
+impl<E> Default for Filling<E> {
+    fn default() -> Self {
+        Self {
+            tensors: BTreeMap::new(),
+        }
+    }
+}
+
+impl<E: Clone + PartialEq> Filling<E> {
+    /// Fills a place of a tensor of a shape, and returns whether the elements that were filled before had the same values.
+    fn put(&mut self, place: &Place, dims: &[usize], empty: E, values: ArrayViewD<'_, E>) -> bool {
+        let entry = self.tensors.entry(place.name.clone());
+        let (tensor, filled) = entry.or_insert_with(|| {
+            let dims = IxDyn(dims);
+            (
+                ArrayD::from_elem(dims.clone(), empty),
+                ArrayD::from_elem(dims, false),
+            )
+        });
+        let mut agrees = true;
+        Zip::from(cut_mut(tensor.view_mut(), place.part))
+            .and(cut_mut(filled.view_mut(), place.part))
+            .and(values)
+            .for_each(|element, filled, value| {
+                agrees &= !*filled || element == value;
+                (*element, *filled) = (value.clone(), true);
+            });
+        agrees
+    }
+
+    /// The first element that is not filled.
+    fn gap(self) -> Option<(String, Vec<usize>)> {
+        self.tensors.into_iter().find_map(|(name, (_, filled))| {
+            let mut elements = filled.indexed_iter();
+            let (index, _) = elements.find(|(_, filled)| !**filled)?;
+            Some((name, index.slice().to_vec()))
+        })
+    }
+
+    fn into_arrays(self) -> BTreeMap<String, ArrayD<E>> {
+        let tensors = self.tensors.into_iter();
+        tensors.map(|(name, (values, _))| (name, values)).collect()
     }
 }
 

@@ -12,15 +12,18 @@ fn layer(seed: u64) -> Layer<f32> {
     Linear::try_new(&Cpu::default(), 4, 2, &mut rng).unwrap()
 }
 
-/// A library that keeps both halves of the columns in tensors of their own, one of them transposed, and the bias twice.
+/// A library that keeps both halves of the columns in tensors of their own, one of them transposed, the other with its
+/// columns exchanged, and the bias twice.
 fn names() -> NameTable {
+    let column = |here, there| {
+        let here = Place::part("weight", 1, here, 4);
+        (here, Place::part("second", 2, there, 2))
+    };
+    let ((third, last), (fourth, first)) = (column(2, 1), column(3, 0));
     NameTable::new()
         .row(Place::part("weight", 1, 0, 2), "first", Reshape::Transposed)
-        .row(
-            Place::part("weight", 1, 1, 2),
-            Place::part("second", 2, 1, 2),
-            Reshape::LeadingOne,
-        )
+        .row(third, last, Reshape::LeadingOne)
+        .row(fourth, first, Reshape::LeadingOne)
         .row("bias", "bias", Reshape::Same)
         .row("bias", "copy", Reshape::Same)
         .size("rows", 2)
@@ -53,10 +56,9 @@ fn writing_and_reading_gives_equal_bits() {
     // Square, so that no shape tells whether it is transposed.
     let first = weight.slice(s![.., ..2]).reversed_axes();
     assert_eq!(state.tensors["first"], first.into_dyn());
-    // The part that no row fills stays zero.
-    assert_eq!(state.tensors["second"].shape(), [1, 2, 4]);
-    let filled = state.tensors["second"].slice(s![0, .., 2..]);
-    assert_eq!(filled, weight.slice(s![.., 2..]));
+    assert_eq!(state.tensors["second"].shape(), [1, 2, 2]);
+    let exchanged = state.tensors["second"].slice(s![0, .., ..;-1]);
+    assert_eq!(exchanged, weight.slice(s![.., 2..]));
     let bytes = state.to_safetensors();
     assert_eq!(bytes, saved().to_safetensors());
     let read = StateDict::from_safetensors(&bytes, "").unwrap();
@@ -128,6 +130,116 @@ fn a_parameter_without_a_place_is_refused() {
     assert!(error.contains("no place for bias"), "{error}");
     let names = names.row("scale", "scale", Reshape::Same);
     assert!(names.save(&layer(1)).is_err());
+}
+
+/// A table, and what it says of a layer `[2, 4]` in both directions.
+fn misfit(weight: &[(Place, Place, Reshape)]) -> [WeightsError; 2] {
+    let bias = NameTable::new().row("bias", "bias", Reshape::Same);
+    let rows = weight.iter().cloned();
+    let names = rows.fold(bias, |names, (here, there, reshape)| {
+        names.row(here, there, reshape)
+    });
+    let mut other = layer(2);
+    let before = bits(&other);
+    let errors = [
+        names.save(&other).unwrap_err(),
+        names.load(&saved(), &mut other).unwrap_err(),
+    ];
+    assert_eq!(bits(&other), before);
+    errors.map(|error| match error {
+        Error::Weights(error) => error,
+        error => panic!("{error}"),
+    })
+}
+
+#[test]
+fn parts_that_a_tensor_does_not_have_are_refused() {
+    let whole = || Place::from("weight");
+    for (here, there, wrong) in [
+        (Place::part("weight", 2, 0, 2), "w".into(), ("weight", 2, 2)),
+        (Place::part("weight", 1, 0, 3), "w".into(), ("weight", 1, 3)),
+        (whole(), Place::part("w", 2, 0, 2), ("w", 2, 2)),
+    ] {
+        for error in misfit(&[(here.clone(), there.clone(), Reshape::Same)]) {
+            let WeightsError::NoPart {
+                name,
+                axis,
+                parts,
+                shape,
+            } = error
+            else {
+                panic!("{error}")
+            };
+            assert_eq!((&*name, axis, parts), wrong);
+            assert_eq!(shape, [2, 4]);
+        }
+    }
+}
+
+#[test]
+fn elements_without_a_row_are_refused() {
+    let half = |index| Place::part("weight", 1, index, 2);
+    let quarter = Place::part("weight", 1, 2, 4);
+    for (rows, wrong, first) in [
+        (vec![(half(0), Place::from("w"))], "weight", vec![0, 2]),
+        (
+            vec![(half(0), Place::from("w")), (quarter, Place::from("v"))],
+            "weight",
+            vec![0, 3],
+        ),
+        (
+            vec![(Place::from("weight"), Place::part("w", 0, 0, 2))],
+            "w",
+            vec![2, 0],
+        ),
+    ] {
+        let rows: Vec<_> = rows
+            .into_iter()
+            .map(|(a, b)| (a, b, Reshape::Same))
+            .collect();
+        for error in misfit(&rows) {
+            let WeightsError::Uncovered { name, index } = error else {
+                panic!("{error}")
+            };
+            assert_eq!((&*name, index), (wrong, first.clone()));
+        }
+    }
+}
+
+#[test]
+fn one_tensor_of_two_shapes_is_refused() {
+    let half = |index| Place::part("weight", 1, index, 2);
+    let rows = [
+        (half(0), Place::part("w", 1, 0, 2), Reshape::Same),
+        (half(1), Place::part("w", 0, 1, 2), Reshape::Same),
+    ];
+    for error in misfit(&rows) {
+        let WeightsError::TwoShapes { first, second, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((&first[..], &second[..]), (&[2, 4][..], &[4, 2][..]));
+    }
+}
+
+#[test]
+fn one_tensor_of_two_parameters_is_written_only_if_they_are_equal() {
+    let part =
+        NameTable::new()
+            .row("weight", "weight", Reshape::Same)
+            .row("bias", "bias", Reshape::Same);
+    let names = NameTable::new()
+        .nested("0", "tied", &part)
+        .nested("1", "tied", &part);
+    let state = names.save(&vec![layer(1), layer(1)]).unwrap();
+    let mut read = vec![layer(3), layer(4)];
+    names.load(&state, &mut read).unwrap();
+    assert!(read.iter().all(|read| bits(read) == bits(&layer(1))));
+    let error = names.save(&vec![layer(1), layer(2)]).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::Weights(WeightsError::Untied { name, parameter })
+            if (&*name, &*parameter) == ("tied.weight", "1.weight")
+    ));
 }
 
 #[test]
