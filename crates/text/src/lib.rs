@@ -1,4 +1,4 @@
-//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU, chrF and beam search.
+//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU, chrF, TER and beam search.
 //!
 //! Between a file of sentences and a model that learns from numbers lie a few steps that decide whether two
 //! results can be compared: how a sentence is cleaned, which words are known, how a translation is scored.
@@ -9,8 +9,8 @@
 //!   and knows its fingerprint, so that a model refuses the vocabulary of another run.
 //! * **[`Subwords`]** are subword-nmt's, whose `codes` files are read and written. Hugging Face's `tokenizers` chooses
 //!   otherwise among equally frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
-//! * **BLEU and chrF** are sacrebleu's ([`corpus_bleu`], [`corpus_chrf`]), BLEU with its signature, its resampling and its p-values
-//!   ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
+//! * **BLEU, chrF and TER** are sacrebleu's ([`corpus_bleu`], [`corpus_chrf`], [`corpus_ter`]), BLEU with its resampling
+//!   and its p-values ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
 //! * **[`beam_search`]** takes a function that gives probabilities, so that it knows no model.
 //!
 //! The crate reads no files: texts come in as bytes or lines. Two things are drawn at random: the batches
@@ -62,6 +62,7 @@
 //! | [`subword`] | [`Subwords`]: learning, splitting, subword-nmt's `codes`, `tokenizer.json` |
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
 //! | [`chrf`] | [`corpus_chrf`], [`sentence_chrf`]: chrF and chrF++ |
+//! | [`ter`] | [`corpus_ter`], [`sentence_ter`] |
 //! | [`beam`] | [`beam_search`], [`BeamSearch`] |
 //! | [`error`] | [`Error`] |
 
@@ -75,6 +76,7 @@ pub mod detokenise;
 pub mod error;
 pub mod lines;
 pub mod subword;
+pub mod ter;
 pub mod vocabulary;
 
 pub use batches::{BatchConfig, Counted, Padded, ordered_batches, padded, shuffled_batches};
@@ -94,4 +96,5 @@ pub use error::Error;
 pub use lines::{Encoding, is_blank, lines};
 pub use rand;
 pub use subword::{CodesDefect, Learned, Merge, Split, SubwordConfig, Subwords};
+pub use ter::{TerConfig, TerScore, corpus_ter, sentence_ter};
 pub use vocabulary::{Marks, Vocabulary, VocabularyConfig};

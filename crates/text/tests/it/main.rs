@@ -7,5 +7,6 @@ mod cleaning_follows_the_written_rule;
 mod merges_are_those_of_full_recounts;
 mod searches_agree_with_enumeration;
 mod settings_are_checked_when_read;
+mod ter_agrees_with_sacrebleu;
 mod tokenizers_agree;
 mod vocabularies_know_themselves;

@@ -1,7 +1,7 @@
 //! Settings are written in kebab case, read again, and refused out of range or with unknown names.
 
 use bochner_text::{
-    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, ChrfConfig, SubwordConfig,
+    BatchConfig, BeamConfig, BleuConfig, BootstrapConfig, ChrfConfig, SubwordConfig, TerConfig,
     VocabularyConfig,
 };
 use serde::Serialize;
@@ -28,6 +28,7 @@ fn defaults_are_read_again() {
     round_trip::<BootstrapConfig>();
     round_trip::<ChrfConfig>();
     round_trip::<SubwordConfig>();
+    round_trip::<TerConfig>();
     round_trip::<VocabularyConfig>();
 }
 
