@@ -32,6 +32,11 @@ pub struct BeamConfig {
     #[doc(alias = "suppress_tokens")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub banned: Vec<usize>,
+    /// The size of the n-grams of tokens that a hypothesis holds at most once, at least 1; none by default. The end is always
+    /// allowed. A hypothesis whose every continuation would repeat one, and that is too short to end, is dropped.
+    #[doc(alias = "no_repeat_ngram_size")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_repeat_ngram: Option<usize>,
     /// The condition that stops the search before that.
     pub stop: Stop,
     /// A further bound on the number of tokens, by the length of the source; none by default.
@@ -77,6 +82,7 @@ impl Default for BeamConfig {
             max_length: 200,
             min_length: 1,
             banned: Vec::new(),
+            no_repeat_ngram: None,
             stop: Stop::Count,
             source_bound: None,
         }
@@ -94,6 +100,7 @@ impl BeamConfig {
             self.min_length as f64,
             format!("at most `max_length`, {}", self.max_length),
         )?;
+        argument::at_least_one("no_repeat_ngram", self.no_repeat_ngram.unwrap_or(1))?;
         argument::non_negative("alpha", self.alpha)?;
         let per_token = self.source_bound.map_or(0.0, |bound| bound.per_token);
         argument::non_negative("per_token", per_token)
@@ -265,6 +272,25 @@ fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
     )
 }
 
+/// Whether tokens that a token follows would end in `n` tokens that they hold already.
+///
+/// ```
+/// // Behind 5 6 5, a 6 would repeat 5 6.
+/// assert!(bochner_text::repeats(&[5, 6, 5], 6, 2));
+/// assert!(!bochner_text::repeats(&[5, 6, 5], 7, 2));
+/// ```
+///
+/// # Panics
+/// If `n` is 0.
+pub fn repeats(tokens: &[usize], token: usize, n: usize) -> bool {
+    let Some(start) = (tokens.len() + 1).checked_sub(n) else {
+        return false;
+    };
+    let before = &tokens[start..];
+    let mut grams = tokens.windows(n);
+    grams.any(|gram| gram[n - 1] == token && gram[..n - 1] == *before)
+}
+
 /// Refuses NaN and plus infinity, not minus infinity.
 fn check_rows<T: Real>(log_probs: &[T], vocabulary: usize) -> Result<(), ArgumentError> {
     /// Numbers that are looked at without a branch.
@@ -333,8 +359,8 @@ impl<'a> BeamSearch<'a> {
     /// A search before its first step.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a least length above the largest, a bound by the
-    /// source, a banned end, and for a start, an end or a banned token beyond the vocabulary.
+    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a least length above the largest, n-grams of length
+    /// 0, a bound by the source, a banned end, and for a start, an end or a banned token beyond the vocabulary.
     pub fn new(tokens: Tokens, config: &'a BeamConfig) -> Result<Self, Error> {
         check(&tokens, config)?;
         Ok(Self {
@@ -418,8 +444,12 @@ impl<'a> BeamSearch<'a> {
             false => 0..vocabulary,
         };
         let may_end = self.steps >= self.config.min_length;
-        let may_follow = |token: usize| {
-            token != start && (may_end || token != end) && !self.config.banned.contains(&token)
+        let may_follow = |hypothesis: &Live, token: usize| {
+            let is_repeated = |n| repeats(&hypothesis.tokens[1..], token, n);
+            token != start
+                && (may_end || token != end)
+                && !self.config.banned.contains(&token)
+                && !self.config.no_repeat_ngram.is_some_and(is_repeated)
         };
         memory.clear();
         // The last of the first candidates is at the top.
@@ -438,21 +468,22 @@ impl<'a> BeamSearch<'a> {
                 }
                 for token in tokens {
                     let log_prob = hypothesis.log_prob + row[token].as_f64();
-                    if log_prob == f64::NEG_INFINITY || !may_follow(token) {
-                        continue;
-                    }
                     let candidate = Candidate {
                         log_prob,
                         token,
                         place,
                     };
-                    if first_ones.len() < most {
-                        first_ones.push(candidate);
-                    } else if let Some(mut last) = first_ones.peek_mut()
-                        && candidate < *last
+                    let last = first_ones.peek().filter(|_| first_ones.len() >= most);
+                    let is_first = last.is_none_or(|last| candidate < *last);
+                    // The costliest question is the last one.
+                    if log_prob == f64::NEG_INFINITY || !is_first || !may_follow(hypothesis, token)
                     {
-                        *last = candidate;
+                        continue;
                     }
+                    if last.is_some() {
+                        first_ones.pop();
+                    }
+                    first_ones.push(candidate);
                 }
             }
         }

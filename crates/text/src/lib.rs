@@ -63,7 +63,7 @@
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
 //! | [`chrf`] | [`corpus_chrf`], [`sentence_chrf`]: chrF and chrF++ |
 //! | [`ter`] | [`corpus_ter`], [`sentence_ter`] |
-//! | [`beam`] | [`beam_search`], [`BeamSearch`] |
+//! | [`beam`] | [`beam_search`], [`BeamSearch`], [`repeats`] |
 //! | [`error`] | [`Error`] |
 
 pub mod batches;
@@ -82,6 +82,7 @@ pub mod vocabulary;
 pub use batches::{BatchConfig, Counted, Padded, ordered_batches, padded, shuffled_batches};
 pub use beam::{
     BeamConfig, BeamSearch, Found, Hypothesis, Live, SourceBound, Stop, Tokens, beam_search,
+    repeats,
 };
 pub use bleu::{
     BleuConfig, BleuScore, BleuStatistics, BootstrapConfig, Case, Comparison, Interval, Orders,

@@ -52,7 +52,12 @@ fn enumerate(model: &[f64], config: &BeamConfig) -> Vec<f64> {
     while let Some((tokens, log_prob)) = open.pop() {
         for (token, &p) in row(model, &tokens).iter().enumerate().skip(1) {
             let (length, log_prob) = (tokens.len(), log_prob + p);
-            if log_prob == f64::NEG_INFINITY || config.banned.contains(&token) {
+            let longer = [&tokens[1..], &[token]].concat();
+            let repeats = config.no_repeat_ngram.is_some_and(|n| {
+                let grams: Vec<_> = longer.windows(n).collect();
+                (1..grams.len()).any(|at| grams[..at].contains(&grams[at]))
+            });
+            if log_prob == f64::NEG_INFINITY || config.banned.contains(&token) || repeats {
                 continue;
             }
             if token == TOKENS.end {
@@ -83,10 +88,12 @@ proptest! {
     #[test]
     fn a_wide_beam_finds_everything_that_is_allowed_in_order(
         seed in any::<u64>(), alpha in 0.0..2.0, min_length in 1..=PLACES,
-        banned in prop::collection::vec(2..TOKENS.vocabulary, 0..3)
+        banned in prop::collection::vec(2..TOKENS.vocabulary, 0..3),
+        no_repeat_ngram in prop::option::of(1..=3_usize)
     ) {
         let model = model(seed);
-        let wide = BeamConfig { min_length, banned, ..config(1000, alpha, Stop::Count) };
+        let settings = config(1000, alpha, Stop::Count);
+        let wide = BeamConfig { min_length, banned, no_repeat_ngram, ..settings };
         let found = search(&model, &wide);
         let scores: Vec<f64> = found.hypotheses.iter().map(|found| found.score).collect();
         let all = enumerate(&model, &wide);

@@ -39,6 +39,7 @@ fn settings_out_of_range_are_refused() {
     assert!(refusal::<BatchConfig>(r#"{"bucket": 0}"#).contains("`bucket` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"beam": 0}"#).contains("`beam` is 0"));
     assert!(refusal::<BeamConfig>(r#"{"alpha": -1.0}"#).contains("`alpha` is -1"));
+    assert!(refusal::<BeamConfig>(r#"{"no-repeat-ngram": 0}"#).contains("`no_repeat_ngram` is 0"));
     let shortest = r#"{"min-length": 5, "max-length": 4}"#;
     assert!(refusal::<BeamConfig>(shortest).contains("at most `max_length`, 4"));
     let bound = r#"{"source-bound": {"per-token": -1.0, "more": 10}}"#;
