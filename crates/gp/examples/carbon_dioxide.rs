@@ -1,4 +1,5 @@
-//! Fifty years of carbon dioxide at Mauna Loa by the classic sum of four kernels, in years and in days.
+//! Fifty years of carbon dioxide at Mauna Loa by the classic sum of four kernels, in years and in days; and how far the
+//! two fits are apart.
 //!
 //! `BOCHNER_DATA=.. cargo run --release --package bochner-gp --example carbon_dioxide`
 
@@ -10,6 +11,9 @@ use bochner_gp::{FitConfig, seasonal_process};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// The units of the dates, and their number in a year.
+const UNITS: [(&str, f64); 2] = [("years", 1.0), ("days", 365.25)];
 
 /// The dates in years, as a column, and the mole fractions in parts per million.
 fn months() -> Result<(Array2<f64>, Array1<f64>), Box<dyn Error>> {
@@ -30,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         fixed: vec!["mean".to_owned()],
         ..FitConfig::default()
     };
-    for (unit, days) in [("years", 1.0), ("days", 365.25)] {
+    let mut fits = Vec::new();
+    for (unit, days) in UNITS {
         let x = &years * days;
         let mut process = seasonal_process(x.view(), ppm.view(), days)?;
         let start = Instant::now();
@@ -47,6 +52,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         for parameter in process.parameters() {
             println!("  {:<32} {:.6}", parameter.name, parameter.value);
         }
+        let prediction = process.condition(x.view(), ppm.view())?;
+        let ahead =
+            Array2::from_shape_fn((24, 1), |(month, _)| days * (2017.0 + month as f64 / 12.0));
+        let ahead = prediction.predict(ahead.view())?.mean;
+        fits.push((fit.evidence().log_likelihood, ahead));
     }
+    let [(in_years, ahead_in_years), (in_days, ahead_in_days)] = &fits[..] else {
+        unreachable!("one fit for each of two units")
+    };
+    let apart = ahead_in_years - ahead_in_days;
+    println!(
+        "ln p in years less that in days: {:.1e}; predictions of 2017 and 2018 are up to {:.1e} ppm apart",
+        in_years - in_days,
+        apart.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
+    );
     Ok(())
 }

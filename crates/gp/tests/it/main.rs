@@ -6,3 +6,4 @@ mod agrees_with_scikit_learn_on_housing;
 mod order_changes_nothing;
 mod saved_files_are_read_again;
 mod settings_are_checked_when_read;
+mod units_of_carbon_dioxide_do_not_matter;
