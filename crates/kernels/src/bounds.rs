@@ -175,7 +175,7 @@ mod tests {
             "{large}"
         );
         assert!(bound.points(-0.1, 0.1).is_err() && bound.points(f64::NAN, 0.1).is_err());
-        for probability in [0.0, 1.0, f64::NAN] {
+        for probability in [-0.1, 0.0, 1.0, 1.1, f64::NAN] {
             assert_eq!(refused(bound.points(0.1, probability)), "probability");
         }
         assert_eq!(refused(bound.probability(0.1, 0)), "points");
