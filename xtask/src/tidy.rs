@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the walls between the crates and the rules of their sources.
 
 mod formulas;
+mod settings;
 mod sources;
 mod voice;
 mod walls;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// held of the pairs, backwards beside as many gradients. Sums over keys are taken block by block,
 /// and so are gradients over queries: other blocks round differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Blocks {
     /// Queries of a block.
     pub queries: usize,

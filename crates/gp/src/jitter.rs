@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(Jitter::Fixed(0.0).values().collect::<Vec<_>>(), [0.0]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum Jitter {
     /// This value and no other; zero is allowed.
     Fixed(f64),

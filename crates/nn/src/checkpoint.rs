@@ -29,6 +29,7 @@ pub enum Integrity {
 
 /// The progress of a training run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Progress {
     /// The number of steps taken.
     pub step: u64,

@@ -62,6 +62,7 @@ pub struct Stream(ChaCha8Rng);
 
 /// The position of a [`Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StreamState {
     /// The 256-bit key.
     pub key: [u8; 32],

@@ -31,7 +31,7 @@ use std::f64::consts::TAU;
 /// assert_eq!(slopes, [(-1.0_f64).exp(), 1.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 #[non_exhaustive]
 pub enum Activation {
     /// $x$ itself.

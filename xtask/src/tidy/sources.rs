@@ -1,6 +1,6 @@
 //! Rules of the sources that no lint checks.
 
-use super::{formulas, voice};
+use super::{formulas, settings, voice};
 use crate::cargo::root;
 use std::error::Error;
 use std::fs;
@@ -32,6 +32,7 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
             let file = file.strip_prefix(root()).unwrap_or(&file);
             let mut found = in_file(&name, file, &text);
             found.extend(formulas::breaches(&text));
+            found.extend(settings::breaches(&name, &text));
             found.extend(voice::breaches(&name, &text));
             let shown = file.display();
             breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));

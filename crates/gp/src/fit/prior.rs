@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum Prior {
     /// Normal: $-(\theta - \mu)^2 / 2 s^2$.
     Normal {

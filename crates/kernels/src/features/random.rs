@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Choromanski et al., *Rethinking Attention with Performers*, ICLR 2021.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Self")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum RandomFeatureMap {
     /// Exponentials: FAVOR+.
     #[default]

@@ -46,6 +46,7 @@ pub enum Goal {
 
 /// The epoch with the best value so far; of equal ones the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Best {
     /// Its number, counted from 1.
     pub epoch: usize,

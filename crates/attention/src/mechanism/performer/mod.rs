@@ -76,7 +76,7 @@ pub struct Performer {
 
 /// The schedule of redraws of frequencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Redraw {
     /// The first draw stays.
     #[default]

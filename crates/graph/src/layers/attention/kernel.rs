@@ -169,7 +169,7 @@ impl EdgeKernel {
 ///
 /// Names and order are those of attention over sequences.
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "mechanism", rename_all = "kebab-case")]
+#[serde(tag = "mechanism", rename_all = "kebab-case", deny_unknown_fields)]
 enum Written {
     Softmax {},
     RbfOnly {},

@@ -93,6 +93,8 @@ fn of_kernels() {
             "the released preset along",
         ),
         ("ikan-direct", r#""draws": 2"#, "unknown field `draws`"),
+        ("softmax", r#""p": 2"#, "unknown field `p`"),
+        ("rbf-only", r#""floor": 0.1"#, "unknown field `floor`"),
         ("mikan", r#""beta": -0.1"#, "`beta` is -0.1"),
         ("mikan", r#""prior-std": 0"#, "`prior_std` is 0"),
         (
