@@ -7,6 +7,7 @@ use bochner_attention::Pass;
 use bochner_nn::Element;
 use bochner_numerics::{Buffers, Seed, Stream, argument};
 use bochner_ops::PackedAffine;
+use bochner_text::repeats;
 use ndarray::Array3;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,11 @@ pub struct Sampling {
     /// The probability that the most likely tokens must reach together; the others are left out (nucleus sampling).
     /// Defaults to 1, all of them.
     pub top_p: f64,
+    /// The size of the n-grams that prompt and text together hold at most once, at least 1. A token that would repeat one is
+    /// left out before the others are counted. Defaults to none.
+    #[doc(alias = "no_repeat_ngram_size")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_repeat_ngram: Option<usize>,
 }
 
 bochner_numerics::checked_when_read!(Sampling);
@@ -44,6 +50,7 @@ impl Default for Sampling {
             temperature: 1.0,
             top_k: None,
             top_p: 1.0,
+            no_repeat_ngram: None,
         }
     }
 }
@@ -56,6 +63,7 @@ impl Sampling {
         let fits = temperature >= 0.0 && temperature.is_finite();
         argument::in_range(fits, "temperature", temperature, "finite and at least 0")?;
         argument::at_least_one("top_k", self.top_k.unwrap_or(1))?;
+        argument::at_least_one("no_repeat_ngram", self.no_repeat_ngram.unwrap_or(1))?;
         let fits = top_p > 0.0 && top_p <= 1.0;
         Ok(argument::in_range(
             fits,
@@ -65,21 +73,32 @@ impl Sampling {
         )?)
     }
 
-    /// Draws the place of a logit.
+    /// Draws the place of a logit, behind the tokens so far.
     ///
     /// # Errors
-    /// [`Error::Overflow`] for a logit that is NaN or infinite.
-    fn draw<E: Element>(&self, logits: &[E], stream: &mut Stream) -> Result<usize, Error> {
+    /// [`Error::Overflow`] for a logit that is NaN or infinite; [`Error::Argument`] if every token would repeat an n-gram.
+    fn draw<E: Element>(
+        &self,
+        logits: &[E],
+        tokens: &[usize],
+        stream: &mut Stream,
+    ) -> Result<usize, Error> {
         if !logits.iter().all(|z| z.is_finite()) {
             return Err(Error::Overflow);
         }
         let mut places: Vec<usize> = (0..logits.len()).collect();
+        if let Some(n) = self.no_repeat_ngram {
+            places.retain(|&token| !repeats(tokens, token, n));
+            let allowed = "so large that some token repeats nothing";
+            let is_left = !places.is_empty();
+            argument::in_range(is_left, "no_repeat_ngram", n as f64, allowed)?;
+        }
         if self.temperature == 0.0 {
-            let better = |best: usize, at| match logits[at] > logits[best] {
+            let better = |best: usize, &at: &usize| match logits[at] > logits[best] {
                 true => at,
                 false => best,
             };
-            return Ok(places.into_iter().fold(0, better));
+            return Ok(places.iter().fold(places[0], better));
         }
         // Stable: of equal logits the first counts as the likelier one.
         places.sort_by(|&a, &b| logits[b].as_f64().total_cmp(&logits[a].as_f64()));
@@ -133,7 +152,7 @@ impl<E: Element> LanguageModel<E> {
             stream: seed.stream("sampling"),
             x: Array3::zeros((1, prompt.len(), width)),
             output: Array3::zeros((1, prompt.len(), width)),
-            position: 0,
+            tokens: Vec::new(),
         };
         generator.read(prompt)?;
         // From here on there is one token a step.
@@ -157,7 +176,8 @@ pub struct Generator<'a, E: Element> {
     stream: Stream,
     x: Array3<E>,
     output: Array3<E>,
-    position: usize,
+    /// The prompt and what was written behind it.
+    tokens: Vec<usize>,
 }
 
 impl<E: Element> Generator<'_, E> {
@@ -174,11 +194,12 @@ impl<E: Element> Generator<'_, E> {
     /// Reads tokens, as many as `x` has room for.
     fn read(&mut self, tokens: &[usize]) -> Result<(), Error> {
         let (embedding, width) = (&self.model.embedding, self.model.embedding.width());
-        embedding.fits(self.position + tokens.len())?;
+        embedding.fits(self.tokens.len() + tokens.len())?;
         let rows = self.x.as_slice_mut().expect("made row by row");
-        for (row, token) in rows.chunks_exact_mut(width).zip(tokens.chunks(1)) {
-            embedding.write_at(token, self.position, row)?;
-            self.position += 1;
+        for (row, token) in rows.chunks_exact_mut(width).zip(tokens) {
+            let position = self.tokens.len();
+            embedding.write_at(&[*token], position, row)?;
+            self.tokens.push(*token);
         }
         self.steps
             .step_into(self.x.view(), self.output.view_mut())?;
@@ -194,7 +215,14 @@ impl<E: Element> Iterator for Generator<'_, E> {
     type Item = Result<usize, Error>;
 
     fn next(&mut self) -> Option<Result<usize, Error>> {
-        let drawn = self.sampling.draw(&self.logits, &mut self.stream);
+        let Self {
+            sampling,
+            logits,
+            tokens,
+            stream,
+            ..
+        } = self;
+        let drawn = sampling.draw(logits, tokens, stream);
         Some(drawn.and_then(|token| self.read(&[token]).map(|()| token)))
     }
 }
@@ -206,10 +234,35 @@ mod tests {
     fn shares(sampling: Sampling, logits: &[f64]) -> Vec<f64> {
         let (mut stream, mut counts) = (Seed::new(4).stream("draws"), vec![0; logits.len()]);
         for _ in 0..20_000 {
-            counts[sampling.draw(logits, &mut stream).unwrap()] += 1;
+            counts[sampling.draw(logits, &[], &mut stream).unwrap()] += 1;
         }
         let share = |count| f64::from(count) / 20_000.0;
         counts.into_iter().map(share).collect()
+    }
+
+    #[test]
+    fn tokens_that_repeat_an_n_gram_are_left_out() {
+        let logits = [3.0, 2.0, 1.0, 0.0];
+        let mut stream = Seed::new(1).stream("draws");
+        for (n, tokens, want) in [
+            (1, vec![], Some(0)),
+            (1, vec![0, 2], Some(1)),
+            (1, vec![0, 1, 2, 3], None),
+            (2, vec![0, 0], Some(1)),
+            (2, vec![1, 0, 1], Some(1)),
+            (3, vec![0, 1, 0, 2, 0, 1], Some(1)),
+        ] {
+            let sampling = Sampling {
+                temperature: 0.0,
+                no_repeat_ngram: Some(n),
+                ..Sampling::default()
+            };
+            match (sampling.draw(&logits, &tokens, &mut stream), want) {
+                (Ok(got), Some(want)) => assert_eq!(got, want, "{n} {tokens:?}"),
+                (Err(Error::Argument(_)), None) => {}
+                (got, _) => panic!("{n} {tokens:?}: {got:?}"),
+            }
+        }
     }
 
     #[test]
@@ -220,6 +273,7 @@ mod tests {
             temperature,
             top_k,
             top_p,
+            no_repeat_ngram: None,
         };
         let squares = [0.01, 0.16, 0.04, 0.09].map(|square| square / 0.3);
         for (sampling, want) in [
@@ -271,6 +325,10 @@ mod tests {
                 top_p: f64::NAN,
                 ..usual
             },
+            Sampling {
+                no_repeat_ngram: Some(0),
+                ..usual
+            },
         ];
         for sampling in refused {
             assert!(
@@ -279,7 +337,7 @@ mod tests {
             );
         }
         let mut stream = Seed::new(1).stream("draws");
-        let drawn = usual.draw(&[0.0, f64::NAN], &mut stream);
+        let drawn = usual.draw(&[0.0, f64::NAN], &[], &mut stream);
         assert!(matches!(drawn, Err(Error::Overflow)));
     }
 }

@@ -79,6 +79,7 @@ fn an_n_best_list_holds_distinct_translations_by_score() {
     let allowed = BeamConfig {
         min_length: 2,
         banned: vec![Vocabulary::PADDING, Vocabulary::UNKNOWN],
+        no_repeat_ngram: Some(2),
         ..search.clone()
     };
     let mut forbidden = 0;
@@ -95,7 +96,9 @@ fn an_n_best_list_holds_distinct_translations_by_score() {
             assert_eq!(distinct.len(), list.len());
             let breaks = |found: &Translation| {
                 let is_banned = |token| allowed.banned.contains(token);
-                found.tokens.is_empty() || found.tokens.iter().any(is_banned)
+                let pairs: Vec<_> = found.tokens.windows(2).collect();
+                let repeats = (1..pairs.len()).any(|at| pairs[..at].contains(&pairs[at]));
+                found.tokens.is_empty() || found.tokens.iter().any(is_banned) || repeats
             };
             let broken = list.iter().any(breaks);
             assert!(!(broken && search == allowed));
