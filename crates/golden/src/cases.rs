@@ -7,7 +7,6 @@ mod copula;
 mod density;
 mod features;
 mod graph;
-mod heads;
 mod interpret;
 mod kernel_matrix;
 mod mechanism;
@@ -21,7 +20,6 @@ use crate::case::{Case, Done};
 use crate::case_file::CaseFile;
 use crate::error::Fault;
 use bochner_numerics::Real;
-use ndarray::{ArrayD, Axis};
 
 /// Computes the outputs of a case, and the gradients where there is a cotangent.
 pub(super) type Function<T> = fn(&Case<T>) -> Done;
@@ -36,17 +34,7 @@ pub(super) struct Kind {
 }
 
 /// The kinds whose files need not hold all outputs that are listed.
-const PARTIAL: [&str; 2] = ["magnitude", "functional_time"];
-
-impl Kind {
-    /// The outputs that every file holds.
-    pub(super) fn required(&self) -> &'static [&'static str] {
-        match PARTIAL.contains(&self.name) {
-            true => &[],
-            false => self.outputs,
-        }
-    }
-}
+pub(super) const PARTIAL: [&str; 2] = ["magnitude", "functional_time"];
 
 /// Makes the table of one line a kind: its name, its outputs, and its function for both precisions.
 macro_rules! table {
@@ -101,13 +89,17 @@ static TABLE: &[Kind] = table! {
     "gat_kernel" "output" "alpha" "score" => graph::kernel;
 };
 
-/// The kind of a case; `None` if no function computes it, or not its variant.
-pub(super) fn find(file: &CaseFile) -> Result<Option<&'static Kind>, Fault> {
+/// The kind of a case.
+///
+/// # Errors
+/// [`Fault::NotServed`] if no function computes it, or not its variant.
+pub(super) fn find(file: &CaseFile) -> Result<&'static Kind, Fault> {
     let name = file.word("case")?;
-    if name == "attention" && attention::variant(file)?.is_none() {
-        return Ok(None);
-    }
-    Ok(TABLE.iter().find(|kind| kind.name == name))
+    let kind = TABLE.iter().find(|kind| kind.name == name);
+    let is_served = name != "attention" || attention::variant(file)?.is_some();
+    kind.filter(|_| is_served).ok_or_else(|| Fault::NotServed {
+        case: name.to_owned(),
+    })
 }
 
 /// The points' setting `stationarity`, where it must not be `none`.
@@ -116,15 +108,8 @@ fn is_stationary<T: Real>(c: &Case<T>) -> Result<bool, Fault> {
     Ok(word == "stationary")
 }
 
-/// Sums a gradient over the axes along which its input was repeated.
-fn sum_to_shape<T: Real>(mut gradient: ArrayD<T>, shape: &[usize]) -> ArrayD<T> {
-    while gradient.ndim() > shape.len() {
-        gradient = gradient.sum_axis(Axis(0));
-    }
-    for (axis, &length) in shape.iter().enumerate() {
-        if length == 1 && gradient.shape()[axis] != 1 {
-            gradient = gradient.sum_axis(Axis(axis)).insert_axis(Axis(axis));
-        }
-    }
-    gradient
+/// A parameter's name with parts of it replaced one after the other.
+fn renamed(name: &str, parts: &[(&str, &str)]) -> String {
+    let rename = |name: String, (ours, theirs): &(&str, &str)| name.replace(ours, theirs);
+    parts.iter().fold(name.to_owned(), rename)
 }

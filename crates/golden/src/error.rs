@@ -25,37 +25,69 @@ pub enum Error {
         /// The directory.
         dir: PathBuf,
     },
-    /// One case could not be checked.
-    #[error("{}: {fault}", file.display())]
-    Case {
-        /// Its file.
-        file: PathBuf,
-        /// Its fault.
-        fault: Fault,
-    },
 }
 
 /// The reason why one case could not be checked, or cannot have passed.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The file cannot be read.
-    #[error("cannot be read: {reason}")]
+    /// The file cannot be read, or it is no file of its format.
+    #[error("cannot be read as a case: {reason}")]
     Unreadable {
-        /// The system's message.
-        reason: String,
-    },
-    /// The file is not a safetensors file.
-    #[error("is not a safetensors file, or only a part of one: {reason}")]
-    NotSafetensors {
         /// The reader's message.
         reason: String,
     },
-    /// A case of text is not JSON, or has other fields than cases of its kind.
-    #[error("is not a case of its kind: {reason}")]
-    NotJson {
-        /// The reader's message.
-        reason: String,
+    /// No function computes cases of this kind.
+    #[error("no function computes `{case}`")]
+    NotServed {
+        /// The kind.
+        case: String,
+    },
+    /// The corpus that a case is about is not there.
+    #[error("`{file}` is not available; name its directory with --data")]
+    NoCorpus {
+        /// The corpus's file.
+        file: String,
+    },
+    /// An entry of the case is missing or has a value that is not allowed.
+    #[error("the entry `{key}` is {got}; it should be {expected}")]
+    Entry {
+        /// Its key.
+        key: String,
+        /// The value that it should have.
+        expected: String,
+        /// Its value in backticks, or `missing`.
+        got: String,
+    },
+    /// A tensor, or a field of a case of text, is missing.
+    #[error("lacks `{tensor}`")]
+    Missing {
+        /// Its name.
+        tensor: String,
+    },
+    /// A tensor, or a field of a case of text, has no place in this case.
+    #[error("holds `{tensor}`, {reason}")]
+    Unexpected {
+        /// Its name.
+        tensor: String,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// A tensor has a type, a shape or an element that is not allowed.
+    #[error("`{tensor}` {got}; it should {expected}")]
+    Tensor {
+        /// Its name.
+        tensor: String,
+        /// The state that it should be in, such as `have shape [2]`.
+        expected: String,
+        /// The state that it is in, such as `has shape [3]`.
+        got: String,
+    },
+    /// An expected value has no counterpart among our results.
+    #[error("asks for `{tensor}`, which this case does not have; check the name")]
+    NotComputed {
+        /// Its name.
+        tensor: String,
     },
     /// A value that must be equal differs.
     #[error("our {name} is {got}, and {expected} was expected")]
@@ -66,90 +98,6 @@ pub enum Fault {
         expected: String,
         /// Our value.
         got: String,
-    },
-    /// The corpus that a case is about is not there.
-    #[error("{message}")]
-    NoCorpus {
-        /// The message, which names the file.
-        message: String,
-    },
-    /// An entry of the metadata is missing.
-    #[error("the metadata lacks `{key}`, which should be {expected}")]
-    MissingEntry {
-        /// Its key.
-        key: String,
-        /// The value that it should have.
-        expected: String,
-    },
-    /// An entry of the metadata has a value that is not allowed.
-    #[error("the metadata's `{key}` is `{got}`, which should be {expected}")]
-    Entry {
-        /// Its key.
-        key: String,
-        /// The value that it should have.
-        expected: String,
-        /// Its value.
-        got: String,
-    },
-    /// A tensor is missing.
-    #[error("lacks the tensor `{tensor}`")]
-    MissingTensor {
-        /// Its name.
-        tensor: String,
-    },
-    /// A tensor has no place in this case.
-    #[error("holds the tensor `{tensor}`, {reason}")]
-    UnexpectedTensor {
-        /// Its name.
-        tensor: String,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// A tensor has elements of the wrong type.
-    #[error("`{tensor}` is stored as {got}, which should be {expected}")]
-    Dtype {
-        /// Its name.
-        tensor: String,
-        /// The type it should have.
-        expected: &'static str,
-        /// The type it has.
-        got: String,
-    },
-    /// A tensor has the wrong shape.
-    #[error("`{tensor}` has shape {got:?}, which should be {expected}")]
-    Shape {
-        /// Its name.
-        tensor: String,
-        /// The shape it should have.
-        expected: String,
-        /// The shape it has.
-        got: Vec<usize>,
-    },
-    /// A tensor has an element that is not allowed.
-    #[error("`{tensor}` holds {got}, where {expected} are allowed")]
-    Element {
-        /// Its name.
-        tensor: String,
-        /// The elements that are allowed.
-        expected: &'static str,
-        /// The element.
-        got: String,
-    },
-    /// An expected tensor has no counterpart among our results.
-    #[error("asks for `{tensor}`, which this case does not have; check the name")]
-    NotComputed {
-        /// Its name.
-        tensor: String,
-    },
-    /// Our result has another shape than the expected one.
-    #[error("our `{tensor}` has shape {got:?}, and {expected:?} was expected")]
-    ResultShape {
-        /// Its name.
-        tensor: String,
-        /// The shape in the file.
-        expected: Vec<usize>,
-        /// The shape of our result.
-        got: Vec<usize>,
     },
     /// Our own code refused the inputs.
     #[error("our code refused the inputs: {message}")]
@@ -163,32 +111,40 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// An error of our own crates.
-    pub(crate) fn refused(error: impl std::fmt::Display) -> Self {
-        Self::Refused {
-            message: error.to_string(),
+    /// A file that is not of its format.
+    pub(crate) fn unreadable(error: impl std::fmt::Display) -> Self {
+        Self::Unreadable {
+            reason: error.to_string(),
+        }
+    }
+
+    /// An entry with another value than it should have; `None` if it is missing.
+    pub(crate) fn entry(key: &str, expected: impl Into<String>, got: Option<&str>) -> Self {
+        Self::Entry {
+            key: key.to_owned(),
+            expected: expected.into(),
+            got: got.map_or("missing".to_owned(), |got| format!("`{got}`")),
         }
     }
 
     /// A tensor of another shape than it should have.
-    pub(crate) fn shape(tensor: &str, expected: impl Into<String>, got: &[usize]) -> Self {
-        Self::Shape {
+    pub(crate) fn shape(tensor: &str, expected: &str, got: &[usize]) -> Self {
+        Self::Tensor {
             tensor: tensor.to_owned(),
-            expected: expected.into(),
-            got: got.to_vec(),
+            expected: format!("have {expected}"),
+            got: format!("has shape {got:?}"),
         }
     }
-}
 
-/// The end of a computation: a fault of the file, or an error of our own crates.
-pub(crate) struct Failure(pub(crate) Fault);
-
-impl<E: std::error::Error + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        let error: Box<dyn std::error::Error> = Box::new(error);
-        Self(match error.downcast::<Fault>() {
-            Ok(fault) => *fault,
-            Err(error) => Fault::refused(error),
-        })
+    /// The fault that ended a computation: one of the file, or an error of our own crates.
+    pub(crate) fn of(failure: Failure) -> Self {
+        let refused = |error: Failure| Self::Refused {
+            message: error.to_string(),
+        };
+        let fault = failure.downcast::<Self>();
+        fault.map_or_else(refused, |fault| *fault)
     }
 }
+
+/// The end of a computation: a [`Fault`] of the file, or an error of our own crates.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

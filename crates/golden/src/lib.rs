@@ -56,7 +56,8 @@ use bochner_datasets::{DataStore, Policy};
 use bochner_numerics::Real;
 use case::Case;
 use case_file::CaseFile;
-use cases::{Function, Kind};
+use cases::{Function, Kind, PARTIAL};
+use error::Failure;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -87,14 +88,11 @@ pub fn check_directory_with_data(dir: &Path, store: &DataStore) -> Result<Golden
             dir: dir.to_owned(),
         });
     }
-    let rows = paths.iter().flat_map(|path| match is_text(path) {
-        true => vec![text::check_file(path, stem(path), store)],
-        false => check_file(path),
-    });
+    let rows = paths.iter().flat_map(|path| check_file(path, store));
     Ok(GoldenReport::new(rows.collect()))
 }
 
-/// The folder of a directory of cases that holds those of text.
+/// The folder of a directory of cases that holds those of text, and the word in the place of their precision.
 const TEXT: &str = "text";
 
 fn is_text(path: &Path) -> bool {
@@ -116,58 +114,49 @@ fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// One row for each precision the case is checked in, or one for the file as a whole.
-fn check_file(path: &Path) -> Vec<Row> {
-    let row = |case: &str, dtype, verdict: Result<Verdict, Fault>| Row {
-        name: stem(path),
-        case: case.to_owned(),
+fn check_file(path: &Path, store: &DataStore) -> Vec<Row> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let row = |dtype, verdict: Result<Verdict, Fault>| Row {
+        name: stem.clone().into_owned(),
         dtype,
-        verdict: verdict.unwrap_or_else(|fault| {
-            Verdict::Faulty(Error::Case {
-                file: path.to_owned(),
-                fault,
-            })
-        }),
+        verdict: verdict.unwrap_or_else(Verdict::Faulty),
     };
-    let (file, kind) = match open(path) {
-        Ok((file, Some(kind))) => (file, kind),
-        Ok((file, None)) => {
-            let kind = file.word("case").unwrap_or_default();
-            return vec![row(kind, None, Ok(Verdict::NotServed))];
-        }
-        Err(fault) => return vec![row("", None, Err(fault))],
+    let bytes = fs::read(path).map_err(Fault::unreadable);
+    if is_text(path) {
+        let verdict = bytes.and_then(|bytes| text::check(&bytes, &stem, store));
+        return vec![row(Some(TEXT), verdict)];
+    }
+    let (file, kind) = match bytes.and_then(|bytes| open(&bytes, &stem)) {
+        Ok(opened) => opened,
+        Err(fault) => return vec![row(None, Err(fault))],
     };
-    let double = row(kind.name, Some(f64::NAME), check(&file, kind.double));
-    let single = || row(kind.name, Some(f32::NAME), check(&file, kind.single));
+    let double = row(Some(f64::NAME), check(&file, kind.double));
+    let single = || row(Some(f32::NAME), check(&file, kind.single));
     let single = file.in_f32().then(single);
     [double].into_iter().chain(single).collect()
 }
 
-fn stem(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
-}
-
-/// Reads a file, and checks it if a function computes its kind.
-fn open(path: &Path) -> Result<(CaseFile, Option<&'static Kind>), Fault> {
-    let bytes = fs::read(path).map_err(|error| Fault::Unreadable {
-        reason: error.to_string(),
-    })?;
-    let mut file = CaseFile::parse(&bytes)?;
-    let found = cases::find(&file)?;
-    if let Some(kind) = found {
-        file.check(&stem(path))?;
-        file.check_outputs(kind.required())?;
-        file.check_cotangent(kind.outputs)?;
+/// Reads a file and checks it as far as its kind goes.
+fn open(bytes: &[u8], stem: &str) -> Result<(CaseFile, &'static Kind), Fault> {
+    let file = CaseFile::parse(bytes)?;
+    let kind = cases::find(&file)?;
+    file.check(stem, kind.outputs)?;
+    if !PARTIAL.contains(&kind.name) {
+        file.check_outputs(kind.outputs)?;
     }
-    Ok((file, found))
+    Ok((file, kind))
 }
 
-/// Runs one case and compares; a panic in it is a failure of this case, not the end of the run.
+/// Runs one case and compares.
 fn check<T: Real>(file: &CaseFile, compute: Function<T>) -> Result<Verdict, Fault> {
-    let run = || {
-        let case = Case::new(file);
-        compute(&case).map_err(|failure| failure.0)?;
-        case.verdict()
-    };
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked))
+    let case = Case::new(file);
+    caught(|| compute(&case))?;
+    case.check_all_inputs_read()?;
+    comparison::compare::<T>(file, &case.results.borrow())
+}
+
+/// The result of our code for one case, whose panic is a failure of this case and not the end of the run.
+fn caught<A>(run: impl FnOnce() -> Result<A, Failure>) -> Result<A, Fault> {
+    let result = catch_unwind(AssertUnwindSafe(run)).map_err(|_| Fault::Panicked)?;
+    result.map_err(Fault::of)
 }

@@ -1,6 +1,6 @@
 //! The outcome of the cases of a directory.
 
-use super::error::Error;
+use super::error::Fault;
 use std::fmt;
 
 /// The outcome of a whole directory: one row for each case and precision.
@@ -14,9 +14,7 @@ pub struct GoldenReport {
 pub struct Row {
     /// The file's name without extension.
     pub name: String,
-    /// The kind of case; empty if the file could not be read that far.
-    pub case: String,
-    /// `f64` or `f32`, or `text`; `None` where the file was not run at all.
+    /// `f64` or `f32`, or `text`; `None` where no precision was run.
     pub dtype: Option<&'static str>,
     /// Its outcome.
     pub verdict: Verdict,
@@ -29,15 +27,9 @@ pub enum Verdict {
     Passed(Worst),
     /// At least one tensor lies outside its bound, or holds a NaN.
     Exceeded(Worst),
-    /// The file is malformed, or our code could not produce what it asks for.
-    Faulty(Error),
-    /// No function computes cases of this kind.
-    NotServed,
-    /// The case is about a corpus that is not there.
-    NoData {
-        /// The message, which names the file.
-        message: String,
-    },
+    /// The file is malformed, or our code could not produce what it asks for. [`Fault::NotServed`] and
+    /// [`Fault::NoCorpus`] are no failures.
+    Faulty(Fault),
 }
 
 /// The tensor that comes closest to its bound, or exceeds it most.
@@ -62,8 +54,12 @@ impl Worst {
         }
     }
 
-    pub(crate) fn within(&self) -> bool {
-        self.error <= self.bound
+    /// The verdict on a case of which this is the worst.
+    pub(crate) fn verdict(self) -> Verdict {
+        match self.error <= self.bound {
+            true => Verdict::Passed(self),
+            false => Verdict::Exceeded(self),
+        }
     }
 }
 
@@ -84,17 +80,17 @@ impl GoldenReport {
 
     /// The number of rows that failed: outside a bound, malformed, or refused by our code.
     pub fn failed(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::Exceeded(_) | Verdict::Faulty(_)))
+        self.rows.len() - self.passed() - self.not_served() - self.without_data()
     }
 
     /// The number of cases of a kind that no function computes.
     pub fn not_served(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::NotServed))
+        self.count(|verdict| matches!(verdict, Verdict::Faulty(Fault::NotServed { .. })))
     }
 
     /// The number of cases about a corpus that is not there.
     pub fn without_data(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::NoData { .. }))
+        self.count(|verdict| matches!(verdict, Verdict::Faulty(Fault::NoCorpus { .. })))
     }
 
     fn count(&self, which: impl Fn(&Verdict) -> bool) -> usize {
@@ -134,24 +130,22 @@ impl Row {
         match &self.verdict {
             Verdict::Passed(worst) => writeln!(f, "passed   {worst}"),
             Verdict::Exceeded(worst) => writeln!(f, "FAILED   {worst}"),
-            Verdict::Faulty(error) => writeln!(f, "FAILED   {error}"),
-            Verdict::NotServed => writeln!(f, "not served: no function computes `{}`", self.case),
-            Verdict::NoData { message } => writeln!(f, "not run: {message}"),
+            Verdict::Faulty(fault @ Fault::NotServed { .. }) => {
+                writeln!(f, "not served: {fault}")
+            }
+            Verdict::Faulty(fault @ Fault::NoCorpus { .. }) => writeln!(f, "not run: {fault}"),
+            Verdict::Faulty(fault) => writeln!(f, "FAILED   {fault}"),
         }
     }
 }
 
 impl fmt::Display for Worst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            tensor,
-            error,
-            bound,
-        } = self;
+        let (ratio, error, bound) = (self.ratio(), self.error, self.bound);
         write!(
             f,
-            "{:11.2e}  {error:9.2e}  {bound:9.2e}  {tensor}",
-            self.ratio()
+            "{ratio:11.2e}  {error:9.2e}  {bound:9.2e}  {}",
+            self.tensor
         )
     }
 }

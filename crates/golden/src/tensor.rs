@@ -1,7 +1,6 @@
 //! Tensors as they are stored, and their conversion to typed arrays.
 
 use super::error::Fault;
-use bochner_numerics::Real;
 use ndarray::{Array, ArrayD, Dimension, IxDyn};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -23,20 +22,10 @@ impl Tensor {
             Dtype::F64 => words.map(f64::from_le_bytes).collect(),
             Dtype::I64 => words.map(|word| i64::from_le_bytes(word) as f64).collect(),
             Dtype::U8 => data.iter().map(|&byte| byte.into()).collect(),
-            other => {
-                return Err(Fault::Dtype {
-                    tensor: name.to_owned(),
-                    expected: "F64, U8 (a mask) or I64",
-                    got: format!("{other:?}"),
-                });
-            }
+            _ => return Err(Self::wrong_dtype(name, "F64, U8 (a mask) or I64", dtype)),
         };
-        if let Some(byte) = x.iter().find(|&&byte| dtype == Dtype::U8 && byte > 1.0) {
-            return Err(Fault::Element {
-                tensor: name.to_owned(),
-                expected: "only 0 and 1",
-                got: byte.to_string(),
-            });
+        if dtype == Dtype::U8 {
+            check_elements(name, &x, "only 0 and 1", |x| x <= 1.0)?;
         }
         let x = ArrayD::from_shape_vec(IxDyn(view.shape()), x);
         Ok(Self {
@@ -58,46 +47,44 @@ impl Tensor {
         &self.x
     }
 
-    pub(crate) fn float(&self, name: &str) -> Result<&ArrayD<f64>, Fault> {
-        self.stored_as(Dtype::F64, name, "F64")
-    }
-
-    pub(crate) fn mask(&self, name: &str) -> Result<ArrayD<bool>, Fault> {
-        let x = self.stored_as(Dtype::U8, name, "U8 (a mask)")?;
-        Ok(x.mapv(|x| x == 1.0))
-    }
-
-    pub(crate) fn integers(&self, name: &str) -> Result<ArrayD<i64>, Fault> {
-        let x = self.stored_as(Dtype::I64, name, "I64")?;
-        Ok(x.mapv(|x| x as i64))
-    }
-
-    fn stored_as(
-        &self,
-        dtype: Dtype,
-        name: &str,
-        expected: &'static str,
-    ) -> Result<&ArrayD<f64>, Fault> {
-        if self.dtype == dtype {
-            return Ok(&self.x);
+    /// The elements of a tensor that is stored in this type.
+    pub(crate) fn stored_as(&self, dtype: Dtype, name: &str) -> Result<&ArrayD<f64>, Fault> {
+        match self.dtype == dtype {
+            true => Ok(&self.x),
+            false => Err(Self::wrong_dtype(name, &format!("{dtype:?}"), self.dtype)),
         }
-        Err(Fault::Dtype {
+    }
+
+    fn wrong_dtype(name: &str, expected: &str, got: Dtype) -> Fault {
+        Fault::Tensor {
             tensor: name.to_owned(),
-            expected,
-            got: format!("{:?}", self.dtype),
-        })
+            expected: format!("be stored as {expected}"),
+            got: format!("is stored as {got:?}"),
+        }
     }
 }
 
-/// The array in the precision of the check.
-pub(crate) fn cast<T: Real>(x: &ArrayD<f64>) -> ArrayD<T> {
-    x.mapv(T::of)
+/// Checks all elements of a tensor.
+pub(crate) fn check_elements<'a>(
+    name: &str,
+    x: impl IntoIterator<Item = &'a f64>,
+    allowed: &str,
+    is_allowed: fn(f64) -> bool,
+) -> Result<(), Fault> {
+    match x.into_iter().find(|x| !is_allowed(**x)) {
+        None => Ok(()),
+        Some(x) => Err(Fault::Tensor {
+            tensor: name.to_owned(),
+            expected: format!("hold {allowed}"),
+            got: format!("holds {x}"),
+        }),
+    }
 }
 
 /// The array with its number of axes known.
 pub(crate) fn ranked<A, D: Dimension>(name: &str, x: ArrayD<A>) -> Result<Array<A, D>, Fault> {
     let got = x.shape().to_vec();
-    let expected = || format!("of {} axes", D::NDIM.unwrap_or_default());
+    let axes = || format!("{} axes", D::NDIM.unwrap_or_default());
     let ranked = x.into_dimensionality();
-    ranked.map_err(|_| Fault::shape(name, expected(), &got))
+    ranked.map_err(|_| Fault::shape(name, &axes(), &got))
 }

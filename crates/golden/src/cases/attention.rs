@@ -3,68 +3,66 @@
 use super::features::random_map;
 use super::sums::record_sums;
 use super::{is_stationary, mechanism};
-use crate::case::{Case, Done};
+use crate::case::{Case, Done, record};
+use crate::case_file::CaseFile;
 use crate::error::{Failure, Fault};
 use bochner_attention::{
     Form, Magnitude, Mask, Settings, Variant, attend, attend_vjp,
-    engine::{Blocks, Decoder, DecoderSize, Error, Wanted},
+    engine::{Blocks, Wanted},
     find,
     kernels::{self, Points, Trained, points_gradients},
     weights,
 };
 use bochner_numerics::Real;
-use ndarray::{Array3, Array4, ArrayView4, Axis, Ix3, s};
+use ndarray::{Array3, Array4, Axis, Ix3};
 
 /// Outputs, weights and gradients of one mechanism.
 pub(super) fn attention<T: Real>(c: &Case<T>) -> Done {
-    let variant = variant(c)?.ok_or_else(|| c.wrong("variant", "a mechanism"))?;
+    let variant = variant(c)?.expect("found with the kind");
     let mask = &mask(c)?;
     if variant.card().points.is_none() {
         return mechanism::run(c, variant.mechanism(), mask, &[], 1).map(drop);
     }
-    let [q, k, v]: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
-    let sequences = [q.view(), k.view(), v.view()];
+    let streams: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
     // The linear-time form takes sums over keys.
     let has_sums = c.word("mask")? != "matrix";
+    let forms = |in_linear_time: bool| {
+        let linear_time = in_linear_time.then_some(Form::LinearTime);
+        PAIR_BY_PAIR.into_iter().chain(linear_time)
+    };
     // The files of random features hold frequencies where those of other mechanisms hold spectral points.
-    let (settings, names, sizes, in_linear_time) = if c.tensor("in.w").is_ok() {
+    if c.tensor("in.w").is_ok() {
         let w: Array3<T> = c.array("w")?;
         let settings = kernels::random_features(w.view(), random_map(c)?, Trained::Yes, mask);
-        (settings, ["w", ""], (w.dim().1, w.dim().2), has_sums)
-    } else {
-        let points = GivenPoints::read(c)?;
-        let floor = c.number("floor")?;
-        // The error of the linear-time form is absolute in the similarity, and some of these cases have rows that are
-        // like none of their keys: in single precision `quadratic_vs_linear` has the cases of that form.
-        let in_linear_time = T::NAME == f64::NAME && floor > 0.0 && has_sums;
-        let settings = kernels::squared(points.points(), floor, mask);
-        let settings = settings.with_key_weight(magnitude(c)?);
-        (settings, ["w1", "w2"], points.sizes(), in_linear_time)
-    };
-    let forms = PAIR_BY_PAIR.into_iter();
-    let forms = forms.chain(in_linear_time.then_some(Form::LinearTime));
-    in_forms(c, forms, &settings, sequences, |kernel| {
-        record_points(c, names, sizes, kernel)
-    })
+        return in_forms(c, forms(has_sums), &settings, streams.each_ref(), &["w"]);
+    }
+    let (points, floor) = (points(c)?, c.number("floor")?);
+    let settings = kernels::squared(Points::of_sets(&points), floor, mask);
+    let settings = settings.with_key_weight(magnitude(c)?);
+    // The error of the linear-time form is absolute in the similarity, and some of these cases have rows that are
+    // like none of their keys: in single precision `quadratic_vs_linear` has the cases of that form.
+    let in_linear_time = T::NAME == f64::NAME && floor > 0.0 && has_sums;
+    let (forms, names) = (forms(in_linear_time), &["w1", "w2"][..points.len()]);
+    in_forms(c, forms, &settings, streams.each_ref(), names)
 }
 
 /// Squared-kernel attention in both forms, and the state of the linear-time form where the file has it.
 pub(super) fn both_forms<T: Real>(c: &Case<T>) -> Done {
-    let [q, k, v]: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
-    let sequences = [q.view(), k.view(), v.view()];
-    let (points, mask) = (GivenPoints::read(c)?, mask(c)?);
-    let settings = kernels::squared(points.points(), c.number("floor")?, &mask);
+    let streams: [Array4<T>; 3] = c.arrays(["q", "k", "v"])?;
+    let (points, mask) = (points(c)?, mask(c)?);
+    let settings = kernels::squared(Points::of_sets(&points), c.number("floor")?, &mask);
     let settings = Settings {
         form: Form::LinearTime,
         ..settings.with_key_weight(magnitude(c)?)
     };
-    let forms = [Form::Pairwise, Form::LinearTime].into_iter();
-    in_forms(c, forms, &settings, sequences, |kernel| {
-        record_points(c, ["w1", "w2"], points.sizes(), kernel)
-    })?;
+    let (forms, names) = (
+        [Form::Pairwise, Form::LinearTime],
+        &["w1", "w2"][..points.len()],
+    );
+    in_forms(c, forms, &settings, streams.each_ref(), names)?;
     if c.choice("state", &["yes", "no"])? == "yes" {
         c.check_outputs(&["g", "a", "b", "z"])?;
-        record_sums(c, &settings, sequences)?;
+        record_sums(c, &settings, streams.each_ref().map(|x| x.view()))?;
     }
     Ok(())
 }
@@ -78,75 +76,50 @@ pub(super) const PAIR_BY_PAIR: [Form; 2] = [
     }),
 ];
 
-/// Weights, then outputs and gradients in each of the forms; under causality alone, outputs of a decoder in that form
-/// too. `along_kernel` records the gradient of the kernel.
+/// Weights, then outputs and gradients in each of the forms. `points` are the names of the inputs that the kernel is
+/// made of.
 pub(super) fn in_forms<T: Real>(
     c: &Case<T>,
-    forms: impl Iterator<Item = Form>,
+    forms: impl IntoIterator<Item = Form>,
     settings: &Settings<T>,
-    [q, k, v]: [ArrayView4<T>; 3],
-    along_kernel: impl Fn(&Array3<T>) -> Done,
+    streams: [&Array4<T>; 3],
+    points: &[&str],
 ) -> Done {
+    let [q, k, v] = streams.map(|x| x.view());
     if c.asks_for("weights") {
-        c.output("weights", &weights(settings, q, k)?);
+        c.output("weights", weights(settings, q, k)?);
     }
-    let cotangent: Option<Array4<T>> = c.cotangent()?;
     for form in forms {
         let settings = Settings {
             form,
             ..settings.clone()
         };
         let (output, saved) = attend(&settings, q, k, v)?;
-        c.output("output", &output);
-        if let Some(g) = &cotangent {
+        c.output("output", output);
+        c.pull(|g: Array4<T>| {
             let wanted = Wanted {
                 kernel: true,
                 ..Wanted::default()
             };
             let g = attend_vjp(&settings, &saved, q, k, v, g.view(), wanted)?;
-            c.gradient("q", &g.q);
-            c.gradient("k", &g.k);
-            c.gradient("v", &g.v);
-            g.kernel.as_ref().map_or(Ok(()), &along_kernel)?;
-        }
-        if c.word("mask")? == "causal" {
-            c.output("output", &decode(&settings, [q, k, v])?);
-        }
+            if let (Some(kernel), [first, ..]) = (&g.kernel, points) {
+                let w: Vec<usize> = c.tensor(&format!("in.{first}"))?.shape().to_vec();
+                let along = points_gradients(kernel, w[w.len() - 2], w[w.len() - 1]);
+                let along = [Some(along.w1), along.w2].into_iter().flatten();
+                points
+                    .iter()
+                    .zip(along)
+                    .for_each(|(name, g)| c.gradient(name, g));
+            }
+            record!(c.gradient, g => q, k, v);
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
-/// The output of a decoder that takes one query after the other; keys before the first query's are remembered first.
-fn decode<T: Real>(
-    settings: &Settings<T>,
-    [q, k, v]: [ArrayView4<T>; 3],
-) -> Result<Array4<T>, Error> {
-    let (batch, heads, queries, width) = q.dim();
-    let (_, _, keys, value_width) = v.dim();
-    let size = DecoderSize {
-        batch,
-        heads,
-        width,
-        value_width,
-    };
-    let mut decoder = Decoder::new(settings, size)?;
-    let before = keys - queries;
-    if before > 0 {
-        let first = s![.., .., ..before, ..];
-        decoder.push(k.slice(first), v.slice(first), None)?;
-    }
-    let mut output = Array4::zeros((batch, heads, queries, value_width));
-    for i in 0..queries {
-        let query = s![.., .., i..=i, ..];
-        let key = s![.., .., before + i..=before + i, ..];
-        let row = decoder.step(q.slice(query), k.slice(key), v.slice(key))?;
-        output.slice_mut(query).assign(&row);
-    }
-    Ok(output)
-}
-
 /// The mechanism that the entry `variant` names, if the registry has it.
-pub(super) fn variant(file: &crate::case_file::CaseFile) -> Result<Option<Variant>, Fault> {
+pub(super) fn variant(file: &CaseFile) -> Result<Option<Variant>, Fault> {
     Ok(find(&file.word("variant")?.replace('_', "-")))
 }
 
@@ -161,12 +134,10 @@ pub(super) fn mask<T: Real>(c: &Case<T>) -> Result<Mask, Failure> {
     let kinds = ["none", "lengths", "causal", "matrix", "lengths_causal"];
     let kind = c.choice("mask", &kinds)?;
     let causal = kind.ends_with("causal");
-    if (c.choice("causal", &["true", "false"])? == "true") != causal {
-        return Err(c.wrong("causal", "what `mask` implies").into());
-    }
+    c.choice("causal", &[if causal { "true" } else { "false" }])?;
     let mut mask = Mask::none();
     if kind.starts_with("lengths") {
-        mask = mask.with_key_lengths(c.lengths("lengths")?);
+        mask = mask.with_key_lengths(c.counts("lengths")?);
     }
     if kind == "matrix" {
         mask = mask.with_matrix(c.mask("mask")?.view());
@@ -177,53 +148,18 @@ pub(super) fn mask<T: Real>(c: &Case<T>) -> Result<Mask, Failure> {
 /// The mask of a kind of case that knows key lengths alone.
 pub(super) fn key_lengths<T: Real>(c: &Case<T>) -> Result<Mask, Fault> {
     Ok(match c.choice("mask", &["none", "lengths"])? {
-        "lengths" => Mask::none().with_key_lengths(c.lengths("lengths")?),
+        "lengths" => Mask::none().with_key_lengths(c.counts("lengths")?),
         _ => Mask::none(),
     })
 }
 
-/// The spectral points, `[1 or B, M, R, d]`.
-pub(super) struct GivenPoints<T> {
-    w1: Array4<T>,
-    w2: Option<Array4<T>>,
-}
-
-impl<T: Real> GivenPoints<T> {
-    pub(super) fn read(c: &Case<T>) -> Result<Self, Fault> {
-        let shared = c.choice("points", &["shared", "per_example"])? == "shared";
-        let read = |name| match shared {
-            true => Ok(c.array::<Ix3>(name)?.insert_axis(Axis(0))),
-            false => c.array(name),
-        };
-        let stationary = is_stationary(c)?;
-        Ok(Self {
-            w1: read("w1")?,
-            w2: (!stationary).then(|| read("w2")).transpose()?,
-        })
-    }
-
-    pub(super) fn points(&self) -> Points<'_, T> {
-        let w1 = self.w1.view();
-        match &self.w2 {
-            None => Points::Stationary { w: w1 },
-            Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
-        }
-    }
-
-    /// Their number and their width.
-    fn sizes(&self) -> (usize, usize) {
-        (self.w1.dim().2, self.w1.dim().3)
-    }
-}
-
-/// Records the gradients along one or two sets of points.
-fn record_points<T: Real>(
-    c: &Case<T>,
-    [first, second]: [&str; 2],
-    (count, width): (usize, usize),
-    kernel: &Array3<T>,
-) -> Done {
-    let along = points_gradients(kernel, count, width);
-    c.flat_gradient(first, along.w1)?;
-    along.w2.map_or(Ok(()), |w2| c.flat_gradient(second, w2))
+/// The spectral points, `[1 or B, M, R, d]`: one set if they are stationary, or two.
+pub(super) fn points<T: Real>(c: &Case<T>) -> Result<Vec<Array4<T>>, Fault> {
+    let shared = c.choice("points", &["shared", "per_example"])? == "shared";
+    let sets = if is_stationary(c)? { 1 } else { 2 };
+    let read = |name: &&str| match shared {
+        true => Ok(c.array::<Ix3>(name)?.insert_axis(Axis(0))),
+        false => c.array(name),
+    };
+    ["w1", "w2"][..sets].iter().map(read).collect()
 }

@@ -1,13 +1,13 @@
 //! `implicit_density` and `inference_network`: the sources of spectral points.
 
-use crate::case::{Case, Done, reshaped};
+use crate::case::{Case, Done, record, rows};
 use crate::error::Fault;
 use bochner_numerics::Real;
 use bochner_spectral::{
     AffineGradients, AffineLayer, Features, ImplicitDensity, InferenceNetwork, InferredCotangents,
     reparameterise, reparameterise_vjp,
 };
-use ndarray::{Array1, Array2, Array4, ArrayD, Ix2, Ix4};
+use ndarray::{Array1, Array2, Array4, ArrayD};
 
 /// Three linear layers, `w1, b1, w2, b2, w3, b3`.
 struct Layers<T> {
@@ -31,38 +31,27 @@ impl<T: Real> Layers<T> {
     }
 }
 
-fn record<T: Real>(c: &Case<T>, layers: &[AffineGradients<T>; 3]) {
+fn record_layers<T: Real>(c: &Case<T>, layers: [AffineGradients<T>; 3]) {
     for (n, layer) in (1..).zip(layers) {
-        c.gradient(&format!("w{n}"), &layer.weight);
-        c.gradient(&format!("b{n}"), &layer.bias);
+        c.gradient(&format!("w{n}"), layer.weight);
+        c.gradient(&format!("b{n}"), layer.bias);
     }
 }
 
 /// Points from latent draws, `z [.., d]`.
 pub(super) fn implicit<T: Real>(c: &Case<T>) -> Done {
-    let layers = Layers::read(c)?;
+    let (layers, z) = (Layers::read(c)?, c.rows("z")?);
     let density = ImplicitDensity {
         layers: layers.affine(),
         slope: c.real("slope")?,
     };
-    let z = rows("in.z", c.floats("z")?)?;
-    c.flat_output("w", density.points(z.view())?)?;
-    if let Some(g) = c.cotangent()? {
+    c.output("w", density.points(z.view())?);
+    c.pull(|g: ArrayD<T>| {
         let g = density.points_vjp(z.view(), rows("cotangent", g)?.view())?;
-        c.flat_gradient("z", g.z)?;
-        record(c, &g.layers);
-    }
-    Ok(())
-}
-
-/// `[.., d]` as `[n, d]`.
-fn rows<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array2<T>, Fault> {
-    let Some((&width, leading)) = x.shape().split_last() else {
-        return Err(Fault::shape(name, "[.., d]", &[]));
-    };
-    let n = leading.iter().product();
-    let flat = reshaped(x, &[n, width]);
-    Ok(flat.into_dimensionality::<Ix2>().expect("two axes"))
+        c.gradient("z", g.z);
+        record_layers(c, g.layers);
+        Ok(())
+    })
 }
 
 /// The posterior of the latent variables and draws from it.
@@ -86,23 +75,21 @@ pub(super) fn inference<T: Real>(c: &Case<T>) -> Done {
     };
     let inferred = network.infer(&features)?;
     let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
-    c.output("z", &reparameterise(mu, log_sigma, x.view())?);
-    c.output("h", &inferred.h);
-    c.output("hidden", &inferred.hidden);
-    c.output("mu", &mu);
-    c.output("log_sigma", &log_sigma);
-    if let Some(g) = c.cotangent::<Ix4>()? {
+    c.output("z", reparameterise(mu, log_sigma, x.view())?);
+    c.pull(|g: Array4<T>| {
         let draw = reparameterise_vjp(mu, log_sigma, x.view(), g.view())?;
-        c.gradient("x", &draw.x);
         let cotangents = InferredCotangents {
             hidden: None,
             mu: draw.mu.view(),
             log_sigma: draw.log_sigma.view(),
         };
         let g = network.infer_vjp(&features, &inferred, &cotangents)?;
-        c.gradient("q", &g.q);
-        c.gradient("k", &g.k);
-        record(c, &[g.hidden, g.mu, g.log_sigma]);
-    }
+        record!(c.gradient, draw => x);
+        record_layers(c, [g.hidden, g.mu, g.log_sigma]);
+        c.gradient("q", g.q);
+        c.gradient("k", g.k);
+        Ok(())
+    })?;
+    record!(c.output, inferred => h, hidden, mu, log_sigma);
     Ok(())
 }

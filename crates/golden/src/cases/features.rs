@@ -1,14 +1,14 @@
 //! `feature_map`, `features_random`: features of any number of heads, and the kernel they give.
 
-use super::{is_stationary, sum_to_shape};
-use crate::case::{Case, Done, matrices, reshaped, stacked};
+use super::is_stationary;
+use crate::case::{Case, Done, matrices};
 use crate::error::{Failure, Fault};
 use bochner_kernels::{
     RandomFeatureMap, SpectralPoints, feature_map, feature_map_vjp, kernel_matrix,
     random_feature_map, random_feature_map_vjp,
 };
 use bochner_numerics::{Buffers, Real};
-use ndarray::{Array2, ArrayD, ArrayView2, IxDyn};
+use ndarray::{Array2, Array3, ArrayD, ArrayView2, Axis};
 
 /// Features by spectral points, and their kernel.
 pub(super) fn by_points<T: Real>(c: &Case<T>) -> Done {
@@ -51,89 +51,44 @@ pub(super) fn at_random<T: Real>(c: &Case<T>) -> Done {
     })
 }
 
-/// Features `phi` and their kernel `f` of `x [.., T, d]` and points `[.., R, d]`, the leading axes broadcast against
-/// each other; `pull` gives the gradients of one set of matrices along each of them.
+/// Features `phi` and their kernel `f` of `x [.., T, d]` and points `[.., R, d]`, which are repeated over the leading
+/// axes that they lack; `pull` gives the gradients of one set of matrices along each of them.
 fn over_sets<T: Real>(
     c: &Case<T>,
     names: &[&str],
     forward: impl Fn(&[ArrayView2<T>]) -> Result<(Array2<T>, Array2<T>), Failure>,
     pull: impl Fn(&[ArrayView2<T>], ArrayView2<T>) -> Result<Vec<Array2<T>>, Failure>,
 ) -> Done {
-    let inputs = names.iter().map(|name| c.floats(name));
-    let inputs: Vec<ArrayD<T>> = inputs.collect::<Result<_, _>>()?;
-    let shapes = [inputs[0].shape(), inputs[1].shape()];
-    let leading = leading_axes(shapes[0], shapes[1]).ok_or_else(|| {
-        let expected = format!(
-            "[.., R, d] with axes that fit those of in.x, {:?}",
-            shapes[0]
-        );
-        Fault::shape(&format!("in.{}", names[1]), expected, shapes[1])
+    let sets = c.matrices(names[0])?.len_of(Axis(0));
+    let inputs = names.iter().map(|name| c.repeated(name, sets));
+    let inputs: Vec<Array3<T>> = inputs.collect::<Result<_, _>>()?;
+    let set = |i: usize| -> Vec<ArrayView2<T>> {
+        let matrices = inputs.iter().map(|x| x.index_axis(Axis(0), i));
+        matrices.collect()
+    };
+    let made = (0..sets).map(|i| forward(&set(i)));
+    let (phis, products): (Vec<_>, Vec<_>) =
+        made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    c.pull(|g: ArrayD<T>| {
+        let of_kernel = c.word("cotangent_of")? == "f";
+        let mut along = vec![Vec::new(); names.len()];
+        for (i, g) in matrices("cotangent", g)?.outer_iter().enumerate() {
+            let g = match of_kernel {
+                true => (&g + &g.t()).dot(&phis[i]),
+                false => g.to_owned(),
+            };
+            for (along, g) in along.iter_mut().zip(pull(&set(i), g.view())?) {
+                along.extend(g);
+            }
+        }
+        for (name, along) in names.iter().zip(along) {
+            c.gradient(name, along);
+        }
+        Ok(())
     })?;
-    let inputs = inputs.iter().zip(names);
-    let inputs = inputs.map(|(x, name)| spread(&format!("in.{name}"), x, &leading));
-    let inputs: Vec<Vec<Array2<T>>> = inputs.collect::<Result<_, _>>()?;
-    let set = |i: usize| inputs.iter().map(|all| all[i].view()).collect::<Vec<_>>();
-    let sets = 0..inputs[0].len();
-    let made = sets
-        .map(|i| forward(&set(i)))
-        .collect::<Result<Vec<_>, _>>()?;
-    let (phis, products): (Vec<_>, Vec<_>) = made.into_iter().unzip();
-    c.flat_output("phi", stacked(&phis))?;
-    c.flat_output("f", stacked(&products))?;
-    let Some(g) = c.cotangent::<IxDyn>()? else {
-        return Ok(());
-    };
-    let mut along = vec![Vec::new(); names.len()];
-    for (i, g) in spread("cotangent", &g, &leading)?.into_iter().enumerate() {
-        let g = match c.word("cotangent_of")? {
-            "f" => (&g + &g.t()).dot(&phis[i]),
-            _ => g,
-        };
-        let pulled = pull(&set(i), g.view())?;
-        along
-            .iter_mut()
-            .zip(pulled)
-            .for_each(|(all, g)| all.push(g));
-    }
-    for (name, along) in names.iter().zip(along) {
-        let along = stacked(&along);
-        let led = [&leading, &along.shape()[1..]].concat();
-        let shape = c.tensor(&format!("in.{name}"))?.shape();
-        c.gradient(name, &sum_to_shape(reshaped(along, &led), shape));
-    }
+    c.output("phi", phis.into_iter().flatten());
+    c.output("f", products.into_iter().flatten());
     Ok(())
-}
-
-/// The leading axes of `[.., T, d]` and `[.., R, d]`, broadcast from the right.
-fn leading_axes(x: &[usize], w: &[usize]) -> Option<Vec<usize>> {
-    let (x, w) = (x.split_last_chunk::<2>()?.0, w.split_last_chunk::<2>()?.0);
-    let axes = x.len().max(w.len());
-    let length = |shape: &[usize], axis: usize| {
-        let missing = axes - shape.len();
-        axis.checked_sub(missing).map_or(1, |axis| shape[axis])
-    };
-    let joined = (0..axes).map(|axis| match (length(x, axis), length(w, axis)) {
-        (a, b) if a == b || b == 1 => Some(a),
-        (1, b) => Some(b),
-        _ => None,
-    });
-    joined.collect()
-}
-
-/// The matrices of an array that is repeated over all leading axes.
-fn spread<T: Real>(
-    name: &str,
-    x: &ArrayD<T>,
-    leading: &[usize],
-) -> Result<Vec<Array2<T>>, Failure> {
-    let fault = || {
-        let expected = format!("[.., rows, columns] over the leading axes {leading:?}");
-        Fault::shape(name, expected, x.shape())
-    };
-    let (_, last) = x.shape().split_last_chunk::<2>().ok_or_else(fault)?;
-    let full = [leading, last].concat();
-    let repeated = x.broadcast(IxDyn(&full)).ok_or_else(fault)?;
-    Ok(matrices(name, &repeated.to_owned())?.0)
 }
 
 /// The map that the entries `kind` and `eps` name.

@@ -25,14 +25,16 @@ pub(super) fn run<T: Real>(
     parameters: &[&str],
     kept: usize,
 ) -> Result<Forward<T>, Failure> {
-    let names: Vec<&str> = mechanism
-        .card()
-        .streams
-        .iter()
-        .map(|&one| name(one))
-        .collect();
+    let names = mechanism.card().streams.iter().map(|stream| match stream {
+        Stream::Queries => "q",
+        Stream::Keys => "k",
+        Stream::Values => "v",
+        Stream::Scores => "z",
+        Stream::Input => "x",
+    });
+    let names: Vec<&str> = names.collect();
     let read = |&name: &&str| -> Result<Array4<T>, Failure> {
-        let mut x = c.floats(name)?;
+        let mut x = c.array::<IxDyn>(name)?;
         if name == "z" {
             x.insert_axis_inplace(Axis(3));
         }
@@ -40,18 +42,19 @@ pub(super) fn run<T: Real>(
     };
     let streams: Vec<_> = names.iter().map(read).collect::<Result<_, _>>()?;
     let inputs = Streams::new(streams.iter().map(|x| x.view()), mask);
-    let read = |name: &&str| c.floats(name);
-    let given: Vec<ArrayD<T>> = parameters.iter().map(read).collect::<Result<_, _>>()?;
-    let flat: Vec<T> = given.iter().flatten().copied().collect();
+    let mut flat = Vec::new();
+    for name in parameters {
+        flat.extend(c.array::<IxDyn>(name)?);
+    }
     let pass = &Pass::Evaluation { seed: Seed::new(0) };
     let forward = mechanism.forward(&inputs, &flat, pass)?;
     let share = T::of(1.0 / kept.max(1) as f64);
-    c.output("output", &forward.output);
-    c.output_number("loss", forward.penalty.sum() * share);
+    c.output("output", forward.output.iter().copied());
+    c.output("loss", [forward.penalty.sum() * share]);
     if c.asks_for("weights") {
-        c.output("weights", &mechanism.inspect(&inputs, &flat, pass)?.weights);
+        c.output("weights", mechanism.inspect(&inputs, &flat, pass)?.weights);
     }
-    if let Some(g) = c.cotangent::<IxDyn>()? {
+    c.pull(|g: ArrayD<T>| {
         let (output, penalty) = match c.word("cotangent_of")? {
             "loss" => {
                 let along = forward.penalty.mapv(|_| g.sum() * share);
@@ -68,29 +71,14 @@ pub(super) fn run<T: Real>(
         };
         let g = mechanism.backward(&inputs, &flat, pass, &forward, cotangents)?;
         for (name, g) in names.iter().zip(g.streams) {
-            c.flat_gradient(name, g)?;
+            c.gradient(name, g);
         }
-        let mut rest = g.parameters.into_iter();
-        for (name, given) in parameters.iter().zip(&given) {
-            c.flat_gradient(name, rest.by_ref().take(given.len()))?;
-        }
-    }
-    if let Ok(settings) = mechanism.settings(&inputs, &flat, pass) {
-        let forms = PAIR_BY_PAIR.into_iter();
-        in_forms(c, forms, &settings, inputs.get()?, |_| Ok(()))?;
+        c.gradients(parameters, g.parameters)
+    })?;
+    if let (Ok(settings), [q, k, v]) = (mechanism.settings(&inputs, &flat, pass), &streams[..]) {
+        in_forms(c, PAIR_BY_PAIR, &settings, [q, k, v], &[])?;
     }
     Ok(forward)
-}
-
-/// The files' name of a stream.
-fn name(stream: Stream) -> &'static str {
-    match stream {
-        Stream::Queries => "q",
-        Stream::Keys => "k",
-        Stream::Values => "v",
-        Stream::Scores => "z",
-        Stream::Input => "x",
-    }
 }
 
 /// Bipolar attention.
@@ -116,32 +104,24 @@ pub(super) fn cat<T: Real>(c: &Case<T>) -> Done {
 
 /// Outputs, scores and the loss of Primal-Attention.
 pub(super) fn primal<T: Real>(c: &Case<T>) -> Done {
-    let (we, wc, lambda) = (
-        c.array::<Ix3>("we")?,
-        c.array::<Ix3>("wc")?,
-        c.array::<Ix2>("lambda")?,
-    );
+    let (_, rows, _) = c.array::<Ix3>("we")?.dim();
     let word = |key| c.choice(key, &["data", "parameters"]);
     let trace = match word("trace")? {
         "data" => PrimalTrace::Data,
         _ => PrimalTrace::Parameters,
     };
-    let weights = match word("weights")? {
-        "data" => PrimalWeights::Data {
-            rows: we.dim().1,
-            trace,
-        },
-        _ => PrimalWeights::Parameters,
-    };
     let mechanism = Primal {
-        rank: lambda.dim().1,
-        weights,
+        rank: c.array::<Ix2>("lambda")?.ncols(),
+        weights: match word("weights")? {
+            "data" => PrimalWeights::Data { rows, trace },
+            _ => PrimalWeights::Parameters,
+        },
         reduction: match c.choice("reduction", &["batch", "example"])? {
             "batch" => PrimalReduction::Batch,
             _ => PrimalReduction::Example,
         },
         eta: 1.0,
-        value_width: Some(wc.dim().1),
+        value_width: Some(c.array::<Ix3>("wc")?.dim().1),
     };
     let mut mask = attention::key_lengths(c)?;
     if c.choice("causal", &["true", "false"])? == "true" {
@@ -149,16 +129,12 @@ pub(super) fn primal<T: Real>(c: &Case<T>) -> Done {
     }
     // The loss is the mean over the examples that are not empty, whose penalty is zero.
     let kept = match c.word("mask")? {
-        "lengths" => c
-            .lengths("lengths")?
-            .iter()
-            .filter(|&&length| length > 0)
-            .count(),
-        _ => c.floats("q")?.len_of(Axis(0)),
+        "lengths" => c.counts("lengths")?.iter().filter(|&&n| n > 0).count(),
+        _ => c.array::<IxDyn>("q")?.len_of(Axis(0)),
     };
     let forward = run(c, &mechanism, &mask, &["we", "wr", "lambda", "wc"], kept)?;
     let scores = mechanism.scores_of(&forward)?;
-    c.output("e", &scores.e);
-    c.output("r", &scores.r);
+    c.output("e", scores.e.iter().copied());
+    c.output("r", scores.r.iter().copied());
     Ok(())
 }

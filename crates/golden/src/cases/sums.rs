@@ -71,9 +71,9 @@ pub(super) fn record_sums<T: Real>(
         z.slice_mut(s![example, head, ..])
             .mapv_inplace(|sum| (sum - largest).exp());
     }
-    c.output("g", &g);
-    c.output("a", &a);
-    c.output("b", &b);
-    c.output("z", &z.mapv(T::of));
+    c.output("g", g);
+    c.output("a", a);
+    c.output("b", b);
+    c.output("z", z.mapv(T::of));
     Ok(())
 }

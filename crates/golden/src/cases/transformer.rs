@@ -1,8 +1,8 @@
 //! `encoder_layer`, `decoder_layer` and `npt_block`: the blocks of Transformers.
 
 use super::attention::key_lengths;
+use super::renamed;
 use crate::case::{Case, Done};
-use crate::error::{Failure, Fault};
 use bochner_attention::{Mask, Pass, Softmax};
 use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
@@ -12,112 +12,95 @@ use bochner_models::dfdx::tensor_ops::Device;
 use bochner_models::encoder::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::Seed;
-use ndarray::{Array2, Array3, Ix3};
+use ndarray::{Array2, Array3};
 
-/// The names that files of one kind give to the parameters of a layer.
-struct Naming {
-    /// The prefix of the attention to the layer's sequence.
-    attention: &'static str,
-    /// The norms, in the order of their numbers in a file.
-    norms: &'static [&'static str],
-    /// The number of the first norm.
-    first: usize,
+/// The names in files of the parts of a layer.
+type Names = [(&'static str, &'static str)];
+
+const ENCODER: &Names = &[
+    ("feed_forward_norm.", "ln2_"),
+    ("attention_norm.", "ln1_"),
+    ("attention.", "self."),
+];
+
+const DECODER: &Names = &[
+    ("feed_forward_norm.", "ln3_"),
+    ("cross_attention_norm.", "ln2_"),
+    ("attention_norm.", "ln1_"),
+    ("cross_attention.", "cross."),
+    ("attention.", "self."),
+];
+
+const DATAPOINTS: &Names = &[
+    ("feed_forward_norm.", "ln1_"),
+    ("attention_norm.", "ln0_"),
+    ("attention.", ""),
+];
+
+/// The names in files of the maps of every layer, and of the parameters of norms.
+const MAPS: &Names = &[
+    ("query", "q"),
+    ("key", "k"),
+    ("value", "v"),
+    ("output", "o"),
+    ("feed_forward.first", "1"),
+    ("feed_forward.second", "2"),
+    ("residual", "_res"),
+    ("gamma", "gain"),
+    ("beta", "bias"),
+];
+
+/// The name in a file of a layer's parameter, such as `self.wq` for `attention.query.weight`.
+fn in_file(name: &str, names: &Names) -> String {
+    let name = renamed(&renamed(name, names), MAPS);
+    match name.rsplit_once('.') {
+        None => name,
+        Some((map, part)) => {
+            let (prefix, map) = map.split_at(map.rfind('.').map_or(0, |at| at + 1));
+            format!("{prefix}{}{map}", &part[..1])
+        }
+    }
 }
 
-const ENCODER: Naming = Naming {
-    attention: "self.",
-    norms: &["attention_norm", "feed_forward_norm"],
-    first: 1,
-};
-
-const DECODER: Naming = Naming {
-    norms: &[
-        "attention_norm",
-        "cross_attention_norm",
-        "feed_forward_norm",
-    ],
-    ..ENCODER
-};
-
-const DATAPOINTS: Naming = Naming {
-    attention: "",
-    first: 0,
-    ..ENCODER
-};
-
-impl Naming {
-    /// The name in a file of a layer's parameter, such as `self.wq` for `attention.query.weight`.
-    fn in_file(&self, name: &str) -> String {
-        let (layer, part) = name.rsplit_once('.').unwrap_or((name, "weight"));
-        if let Some(norm) = self.norms.iter().position(|norm| *norm == layer) {
-            let part = if part == "gamma" { "gain" } else { "bias" };
-            return format!("ln{}_{part}", self.first + norm);
-        }
-        let (prefix, map) = match layer.rsplit_once('.') {
-            Some(("attention", map)) => (self.attention, map),
-            Some(("cross_attention", map)) => ("cross.", map),
-            Some((_, map)) => ("", map),
-            None => ("", layer),
-        };
-        let map = match map {
-            "first" => "1",
-            "second" => "2",
-            "residual" => "_res",
-            other => &other[..1],
-        };
-        format!("{prefix}{}{map}", &part[..1])
-    }
-
-    /// Reads the parameters of a layer from a file.
-    fn read<T: Element>(&self, c: &Case<T>, layer: &mut impl Parameters<T>) -> Done {
-        let mut read = Ok(());
-        layer.for_each_mut("", &mut |name, parameter| {
-            let name = self.in_file(name);
-            match c.floats(&name) {
-                Ok(given) if given.shape() == parameter.dims() => {
-                    parameter.write(&given.into_iter().collect::<Vec<_>>());
-                }
-                Ok(given) => {
-                    let expected = format!("{:?}", parameter.dims());
-                    read = Err(Fault::shape(&format!("in.{name}"), expected, given.shape()));
-                }
-                Err(fault) => read = Err(fault),
-            }
-        });
-        Ok(read?)
-    }
-
-    /// Records the output of a layer, and the gradients along the sequences that it reads and its parameters.
-    fn record<T: Element>(
-        &self,
-        c: &Case<T>,
-        layer: &impl Parameters<T>,
-        inputs: &[(&str, &Sequences<T>)],
-        output: Sequences<T, OwnedTape<T, Cpu>>,
-    ) -> Done
-    where
-        Cpu: Device<T>,
+/// Reads the parameters of a layer from a file.
+fn read<T: Element>(c: &Case<T>, names: &Names, layer: &mut impl Parameters<T>) -> Done {
+    let mut read = Ok(());
+    layer.for_each_mut("", &mut |name, parameter| match c
+        .shaped(&in_file(name, names), &parameter.dims())
     {
-        c.flat_output("output", output.as_vec())?;
-        let Some(g) = c.cotangent::<Ix3>()? else {
-            return Ok(());
-        };
+        Ok(given) => parameter.write(&given),
+        Err(fault) => read = Err(fault.into()),
+    });
+    read
+}
+
+/// Records the output of a layer, and the gradients along the sequences that it reads and its parameters.
+fn record<T: Element>(
+    c: &Case<T>,
+    names: &Names,
+    layer: &impl Parameters<T>,
+    inputs: &[(&str, &Sequences<T>)],
+    output: Sequences<T, OwnedTape<T, Cpu>>,
+) -> Done
+where
+    Cpu: Device<T>,
+{
+    c.output("output", output.as_vec());
+    c.pull(|g: Array3<T>| {
         let mut gradients = (output * sequences(g)).sum().backward();
         for (name, x) in inputs {
-            c.flat_gradient(name, gradients.get(*x).as_vec())?;
+            c.gradient(name, gradients.get(*x).as_vec());
         }
         let mut found = Ok(());
-        layer.for_each("", &mut |name, parameter| {
-            let mut record = || -> Result<(), Failure> {
-                let gradient = parameter.gradient(&mut gradients)?;
-                c.flat_gradient(&self.in_file(name), gradient.to_vec())
-            };
-            if let Err(failure) = record() {
-                found = Err(failure);
-            }
-        });
+        layer.for_each(
+            "",
+            &mut |name, parameter| match parameter.gradient(&mut gradients) {
+                Ok(g) => c.gradient(&in_file(name, names), g.to_vec()),
+                Err(error) => found = Err(error.into()),
+            },
+        );
         found
-    }
+    })
 }
 
 /// A batch of sequences, `[B, T, D]`.
@@ -154,10 +137,10 @@ where
         ..Default::default()
     };
     let mut layer = EncoderLayer::try_new(&Cpu::default(), &config, SEED())?;
-    ENCODER.read(c, &mut layer)?;
+    read(c, ENCODER, &mut layer)?;
     let (x, pass) = (sequences(x), Pass::Evaluation { seed: SEED() });
     let encoded = layer.apply(x.leaky_trace(), &key_lengths(c)?, pass)?;
-    ENCODER.record(c, &layer, &[("x", &x)], encoded.output)
+    record(c, ENCODER, &layer, &[("x", &x)], encoded.output)
 }
 
 /// A decoder's layer with softmax attention and the parameters of the file.
@@ -180,13 +163,13 @@ where
         ..Default::default()
     };
     let mut layer = DecoderLayer::try_new(&Cpu::default(), &config, SEED())?;
-    DECODER.read(c, &mut layer)?;
+    read(c, DECODER, &mut layer)?;
     let [x, memory] = [x, memory].map(sequences);
     let masks = [&Mask::none(), &key_lengths(c)?];
     let pass = Pass::Evaluation { seed: SEED() };
     let decoded = layer.apply(x.leaky_trace(), memory.leaky_trace(), masks, pass)?;
     let inputs = [("x", &x), ("memory", &memory)];
-    DECODER.record(c, &layer, &inputs, decoded.output)
+    record(c, DECODER, &layer, &inputs, decoded.output)
 }
 
 /// A block of attention between rows or between columns, with the parameters of the file.
@@ -213,8 +196,8 @@ where
         epsilon: c.number("ln_eps")?,
     };
     let mut block = Block::try_new(&Cpu::default(), &config, SEED())?;
-    DATAPOINTS.read(c, &mut block)?;
+    read(c, DATAPOINTS, &mut block)?;
     let (h, pass) = (sequences(h), Pass::Evaluation { seed: SEED() });
     let output = block.apply(h.leaky_trace(), pass)?.output;
-    DATAPOINTS.record(c, &block, &[("h", &h)], output)
+    record(c, DATAPOINTS, &block, &[("h", &h)], output)
 }

@@ -1,23 +1,12 @@
 //! `beam_search`: hypotheses for every width, length penalty and rule of stopping.
 
+use super::File;
 use super::findings::SCORE;
-use super::{File, parse};
 use crate::error::{Failure, Fault};
-use bochner_text::{BeamConfig, Error, Found, Hypothesis, Stop, Tokens, beam_search};
+use bochner_text::{BeamConfig, Found, Hypothesis, Stop, Tokens, beam_search};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    vocabulary: usize,
-    start: usize,
-    end: usize,
-    max_length: usize,
-    log_probs: Vec<Row>,
-    expected: Expected,
-}
+use std::collections::HashMap;
 
 /// The logarithmic probabilities behind two tokens; `None` is minus infinity.
 #[derive(Deserialize)]
@@ -27,107 +16,76 @@ struct Row {
     next: Vec<Option<f64>>,
 }
 
-#[derive(Deserialize)]
-struct Expected {
-    results: Vec<Asked>,
-    /// The best of all hypotheses, for each exponent as it is written.
-    exhaustive: BTreeMap<String, Best>,
-}
-
-/// The settings of a search, which stand among its results.
-#[derive(Deserialize)]
-struct Asked {
-    beam: usize,
-    alpha: f64,
-    stop: Value,
-    /// A statement about another rule than ours, for those who have that one.
-    same_best_if_beam_shrinks: bool,
-}
-
-#[derive(Deserialize)]
-struct Best {
-    tokens: Vec<usize>,
-    score: f64,
-}
-
 pub(super) fn search(file: &File) -> Result<Value, Failure> {
-    let case: Case = file.parse()?;
-    let model = case.model()?;
-    let mut results = Vec::new();
-    for asked in &case.expected.results {
-        let (beam, alpha, stop) = (asked.beam, asked.alpha, parse(asked.stop.clone())?);
-        let found = case.search(&model, beam, alpha, stop)?;
-        let mut exhaustive = case.expected.exhaustive.iter();
-        let best = exhaustive.find(|(key, _)| number(key).is_ok_and(|key| key == alpha));
-        let best = best.ok_or_else(|| Fault::NotComputed {
-            tensor: format!("exhaustive of {alpha}"),
-        })?;
-        let mut scores = found.hypotheses.iter().map(|found| found.score);
-        results.push(json!({
-            "beam": beam,
-            "alpha": alpha,
-            "stop": asked.stop,
-            "steps": found.steps,
-            "hypotheses": found.hypotheses.iter().map(ended).collect::<Vec<_>>(),
-            "is_optimal": scores.any(|score| (score - best.1.score).abs() <= SCORE),
-            "same_best_if_beam_shrinks": asked.same_best_if_beam_shrinks,
-        }));
-    }
-    let mut exhaustive = BTreeMap::new();
-    for (alpha, best) in &case.expected.exhaustive {
-        let found = case.search(&model, case.everything(), number(alpha)?, Stop::Count)?;
+    let model = Model::read(file)?;
+    // The settings of a search stand among its results.
+    let mut expected: Value = file.get("expected")?;
+    let exhaustive = expected["exhaustive"].as_object_mut().into_iter().flatten();
+    for (alpha, best) in exhaustive {
+        let found = model.search(model.everything(), alpha.parse()?, Stop::Count)?;
         // Several sequences can be the best one, and those who enumerate find another first.
         let first = found.hypotheses.first();
         let mut equal = found.hypotheses.iter();
         let equal = equal.find(|one| {
-            one.tokens == best.tokens && first.is_some_and(|first| first.score == one.score)
+            json!(one.tokens) == best["tokens"]
+                && first.is_some_and(|first| first.score == one.score)
         });
-        exhaustive.insert(alpha, equal.or(first).map(ended));
+        *best = json!(equal.or(first).map(ended));
     }
-    Ok(json!({ "expected": { "results": results, "exhaustive": exhaustive } }))
-}
-
-fn number(text: &str) -> Result<f64, Fault> {
-    text.parse().map_err(|_| Fault::Entry {
-        key: "exhaustive".to_owned(),
-        expected: "exponents".to_owned(),
-        got: text.to_owned(),
-    })
+    let exhaustive = expected["exhaustive"].clone();
+    for result in expected["results"].as_array_mut().into_iter().flatten() {
+        let alpha = f64::deserialize(&result["alpha"])?;
+        let (beam, stop) = (
+            usize::deserialize(&result["beam"])?,
+            Stop::deserialize(&result["stop"])?,
+        );
+        let found = model.search(beam, alpha, stop)?;
+        let best = exhaustive[format!("{alpha:?}")]["score"].as_f64();
+        let is_best = |score: f64| best.is_some_and(|best| (score - best).abs() <= SCORE);
+        result["steps"] = json!(found.steps);
+        result["hypotheses"] = found.hypotheses.iter().map(ended).collect();
+        result["is_optimal"] = json!(found.hypotheses.iter().any(|found| is_best(found.score)));
+    }
+    Ok(json!({ "expected": expected }))
 }
 
 fn ended(found: &Hypothesis) -> Value {
     json!({ "tokens": found.tokens, "log_prob": found.log_prob, "score": found.score })
 }
 
-type Model = HashMap<[usize; 2], Vec<f32>>;
+/// The model of a case: the logarithmic probabilities of the next token behind each two.
+struct Model {
+    tokens: Tokens,
+    max_length: usize,
+    rows: HashMap<[usize; 2], Vec<f32>>,
+}
 
-impl Case {
-    fn model(&self) -> Result<Model, Fault> {
-        let rows = self.log_probs.iter().map(|row| {
+impl Model {
+    fn read(file: &File) -> Result<Self, Fault> {
+        let rows: Vec<Row> = file.get("log_probs")?;
+        let rows = rows.into_iter().map(|row| {
             let next = row.next.iter();
             let next = next.map(|p| p.map_or(f32::NEG_INFINITY, |p| p as f32));
-            let next: Vec<f32> = next.collect();
-            if next.len() == self.vocabulary {
-                return Ok((row.context, next));
-            }
-            let (name, expected) = (format!("log_probs {:?}", row.context), self.vocabulary);
-            Err(Fault::shape(&name, format!("[{expected}]"), &[next.len()]))
+            (row.context, next.collect())
         });
-        rows.collect()
+        Ok(Self {
+            tokens: Tokens {
+                vocabulary: file.get("vocabulary")?,
+                start: file.get("start")?,
+                end: file.get("end")?,
+            },
+            max_length: file.get("max_length")?,
+            rows: rows.collect(),
+        })
     }
 
     /// A beam that no hypothesis falls out of.
     fn everything(&self) -> usize {
         let places = u32::try_from(self.max_length).unwrap_or(u32::MAX);
-        self.vocabulary.saturating_pow(places).min(100_000)
+        self.tokens.vocabulary.saturating_pow(places).min(100_000)
     }
 
-    fn search(&self, model: &Model, beam: usize, alpha: f64, stop: Stop) -> Result<Found, Error> {
-        let tokens = Tokens {
-            vocabulary: self.vocabulary,
-            start: self.start,
-            end: self.end,
-        };
+    fn search(&self, beam: usize, alpha: f64, stop: Stop) -> Result<Found, Failure> {
         let config = BeamConfig {
             beam,
             alpha,
@@ -135,15 +93,17 @@ impl Case {
             stop,
             ..BeamConfig::default()
         };
-        beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
-            let rows = log_probs.chunks_mut(self.vocabulary);
-            for (hypothesis, row) in live.iter().zip(rows) {
+        let width = self.tokens.vocabulary;
+        beam_search(&self.tokens, &config, |live, log_probs: &mut [f32]| {
+            for (hypothesis, row) in live.iter().zip(log_probs.chunks_mut(width)) {
                 let context = match hypothesis.tokens[..] {
                     [.., before, last] => [before, last],
-                    _ => [self.start; 2],
+                    _ => [self.tokens.start; 2],
                 };
-                // No case goes where it has no row.
-                row.copy_from_slice(&model[&context]);
+                let next = self.rows.get(&context).filter(|next| next.len() == width);
+                row.copy_from_slice(next.ok_or_else(|| Fault::Missing {
+                    tensor: format!("{width} log_probs behind {context:?}"),
+                })?);
             }
             Ok(())
         })

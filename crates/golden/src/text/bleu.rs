@@ -10,15 +10,6 @@ use bochner_text::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    settings: Settings,
-    hypotheses: Vec<String>,
-    references: Vec<Vec<String>>,
-    expected: Value,
-}
-
 /// The settings by sacrebleu's names.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,11 +34,9 @@ impl Settings {
                 value: value.unwrap_or(1.0),
             },
             _ => {
-                return Err(Fault::Entry {
-                    key: "smooth_method".to_owned(),
-                    expected: "exp or none, or floor or add-k with a value".to_owned(),
-                    got: format!("{} with {:?}", self.smooth_method, self.smooth_value),
-                });
+                let got = format!("{} with {:?}", self.smooth_method, self.smooth_value);
+                let expected = "exp or none, or floor or add-k with a value";
+                return Err(Fault::entry("smooth_method", expected, Some(&got)));
             }
         };
         Ok(BleuConfig {
@@ -67,10 +56,10 @@ impl Settings {
 }
 
 pub(super) fn bleu(file: &File) -> Result<Value, Failure> {
-    let case: Case = file.parse()?;
-    let (hypotheses, references) = (&case.hypotheses, &case.references);
-    let config = case.settings.config()?;
-    let found = corpus_bleu(hypotheses, references, &config)?;
+    let hypotheses: Vec<&str> = file.get("hypotheses")?;
+    let references: Vec<Vec<&str>> = file.get("references")?;
+    let config = file.get::<Settings>("settings")?.config()?;
+    let found = corpus_bleu(&hypotheses, &references, &config)?;
     let mut values = json!({
         "score": found.score,
         "precisions": found.precisions,
@@ -86,14 +75,18 @@ pub(super) fn bleu(file: &File) -> Result<Value, Failure> {
         orders: Orders::Effective,
         ..config
     };
-    if case.expected.get("sentence_scores").is_some() {
+    if file
+        .get::<Value>("expected")?
+        .get("sentence_scores")
+        .is_some()
+    {
         let lines = hypotheses.iter().enumerate().map(|(at, hypothesis)| {
             let references: Vec<_> = references.iter().map(|stream| &stream[at]).collect();
             Ok(sentence_bleu(hypothesis, &references, &config)?.score)
         });
         values["sentence_scores"] = json!(lines.collect::<Result<Vec<f64>, Failure>>()?);
         values["sentence_signature"] = json!(config.signature(references.len()));
-        let lines = line_statistics(hypotheses, references, &config)?;
+        let lines = line_statistics(&hypotheses, &references, &config)?;
         values["sentence_statistics"] = json!(lines.iter().map(row).collect::<Vec<_>>());
     }
     Ok(json!({ "expected": values }))
@@ -105,37 +98,20 @@ fn row(line: &BleuStatistics) -> Vec<u64> {
     [&lengths[..], &line.matches, &line.totals].concat()
 }
 
-/// Lines of text, or of bytes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Lines<L> {
-    lines: Vec<L>,
-    #[serde(rename = "expected")]
-    _expected: Value,
-}
-
 pub(super) fn tokens(file: &File) -> Result<Value, Failure> {
-    let case: Lines<String> = file.parse()?;
-    let lines = || case.lines.iter();
-    let tokens: Vec<_> = lines().map(|line| tokenize_13a(line)).collect();
-    let lower: Vec<_> = lines().map(|line| tokenize_13a(&lowercase(line))).collect();
+    let lines: Vec<&str> = file.get("lines")?;
+    let tokens: Vec<_> = lines.iter().map(|line| tokenize_13a(line)).collect();
+    let lower = lines.iter().map(|line| tokenize_13a(&lowercase(line)));
+    let lower: Vec<_> = lower.collect();
     Ok(json!({ "expected": { "tokens": tokens, "lowercase_tokens": lower } }))
 }
 
-/// A line of a corpus: where it is from is for readers.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "the bytes are in the case")]
-struct Line {
-    file: Option<String>,
-    line: usize,
-    label: Option<usize>,
-    hex: String,
-}
-
 pub(super) fn clean(file: &File) -> Result<Value, Failure> {
-    let case: Lines<Line> = file.parse()?;
-    let texts = case.lines.iter().map(|line| from_hex(&line.hex));
+    // The place of a line in its corpus is for readers.
+    let lines: Vec<Value> = file.get("lines")?;
+    let texts = lines
+        .iter()
+        .map(|line| from_hex(line["hex"].as_str().unwrap_or("none")));
     let tokens = texts.map(|text| Ok(clean_str(text?)));
     let tokens = tokens.collect::<Result<Vec<_>, Fault>>()?;
     Ok(json!({ "expected": { "tokens": tokens } }))
@@ -149,9 +125,5 @@ fn from_hex(digits: &str) -> Result<Vec<u8>, Fault> {
         u8::from_str_radix(pair?, 16).ok()
     };
     let bytes = digits.as_bytes().chunks(2).map(byte).collect::<Option<_>>();
-    bytes.ok_or_else(|| Fault::Entry {
-        key: "hex".to_owned(),
-        expected: "pairs of hexadecimal digits".to_owned(),
-        got: digits.to_owned(),
-    })
+    bytes.ok_or_else(|| Fault::entry("hex", "pairs of hexadecimal digits", Some(digits)))
 }

@@ -1,83 +1,51 @@
 //! `bootstrap`: intervals and p-values of paired resampling.
 
+use super::File;
 use super::findings::SCORE;
-use super::{File, parse};
 use crate::error::{Failure, Fault};
-use bochner_text::bleu::Pcg64;
 use bochner_text::{BleuConfig, BleuStatistics, BootstrapConfig, Interval, paired_bootstrap};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    seed: u64,
-    samples: usize,
-    baseline: String,
-    #[serde(rename = "pcg64")]
-    _pcg64: Value,
-    first_indices: Vec<u32>,
-    last_indices: Vec<u32>,
-    #[serde(rename = "sum_of_indices")]
-    _sum_of_indices: u64,
-    /// For each system and line: two lengths, four matches, four totals.
-    statistics: BTreeMap<String, Vec<[u64; 10]>>,
-    expected: BTreeMap<String, Value>,
-}
+/// For each system and line: two lengths, four matches, four totals.
+type Statistics = BTreeMap<String, Vec<[u64; 10]>>;
 
 pub(super) fn bootstrap(file: &File) -> Result<Value, Failure> {
-    let case: Case = file.parse()?;
-    let lines = |name: &str| {
-        let lines = case.statistics.get(name).ok_or_else(|| Fault::Entry {
-            key: "statistics".to_owned(),
-            expected: format!("to hold the system {name}"),
-            got: format!("{:?}", case.statistics.keys()),
+    let (baseline, seed, samples) = (
+        file.get("baseline")?,
+        file.get("seed")?,
+        file.get("samples")?,
+    );
+    let mut expected: BTreeMap<String, Value> = file.get("expected")?;
+    let all: Statistics = file.get("statistics")?;
+    let lines = |name: &str| -> Result<Vec<_>, Fault> {
+        let lines = all.get(name).ok_or_else(|| Fault::Missing {
+            tensor: format!("statistics of {name}"),
         })?;
-        Ok::<_, Fault>(lines.iter().map(statistics).collect::<Vec<_>>())
+        Ok(lines.iter().map(statistics).collect())
     };
-    let names = case.expected.keys().filter(|name| **name != case.baseline);
-    let names: Vec<&String> = names.collect();
-    let systems: Vec<_> = names
-        .iter()
+    let names = expected.keys().filter(|name| **name != baseline);
+    let systems = names
         .map(|name| lines(name))
-        .collect::<Result<_, _>>()?;
-    let config = BootstrapConfig {
-        samples: case.samples,
-        seed: case.seed,
-    };
+        .collect::<Result<Vec<_>, _>>()?;
+    let config = BootstrapConfig { samples, seed };
     let bleu = BleuConfig::default();
-    let found = paired_bootstrap(&lines(&case.baseline)?, &systems, &bleu, &config)?;
-    let baseline = [(&case.baseline, &found.baseline, None)];
-    let systems = names.into_iter().zip(&found.systems);
-    let systems = systems.map(|(name, system)| (name, &system.interval, Some(system.p_value)));
-    let mut expected = BTreeMap::new();
-    for (name, interval, p_value) in baseline.into_iter().chain(systems) {
-        let seeds = case.expected.get(name).map(|stated| &stated["other_seeds"]);
-        expected.insert(
-            name,
-            values(interval, p_value, seeds.unwrap_or(&Value::Null)),
+    let found = paired_bootstrap(&lines(baseline)?, &systems, &bleu, &config)?;
+    let mut systems = found.systems.iter();
+    for (name, stated) in &mut expected {
+        let system = match name == baseline {
+            true => None,
+            false => systems.next(),
+        };
+        let interval = system.map_or(&found.baseline, |system| &system.interval);
+        *stated = values(
+            interval,
+            system.map(|system| system.p_value),
+            &stated["other_seeds"],
         );
     }
-    let mut values = draws(&case);
-    values["expected"] = json!(expected);
-    Ok(values)
-}
-
-/// The generator: its state, and the lines that it draws.
-fn draws(case: &Case) -> Value {
-    let mut rng = Pcg64::new(case.seed);
-    let (state, increment) = rng.state();
-    let lines = case.statistics.values().next().map_or(0, Vec::len);
-    let drawn = (0..lines * case.samples).map(|_| rng.below(lines as u32));
-    let drawn: Vec<u32> = drawn.collect();
-    let last = drawn.len().saturating_sub(case.last_indices.len());
-    json!({
-        "pcg64": { "state": state.to_string(), "increment": increment.to_string() },
-        "sum_of_indices": drawn.iter().copied().map(u64::from).sum::<u64>(),
-        "first_indices": drawn[..case.first_indices.len().min(drawn.len())],
-        "last_indices": drawn[last..],
-    })
+    Ok(json!({ "expected": expected }))
 }
 
 fn statistics(row: &[u64; 10]) -> BleuStatistics {
@@ -92,7 +60,7 @@ fn statistics(row: &[u64; 10]) -> BleuStatistics {
 /// The values of a system. `seeds` states the ranges of results with other draws, in which ours must lie.
 fn values(got: &Interval, p_value: Option<f64>, seeds: &Value) -> Value {
     let within = |name: &str, got: f64| {
-        let range: Option<[f64; 2]> = parse(seeds[name].clone()).ok();
+        let range = <[f64; 2]>::deserialize(&seeds[name]).ok();
         let holds = |[low, high]: &[f64; 2]| low - SCORE <= got && got <= high + SCORE;
         json!(range.filter(holds).unwrap_or([got; 2]))
     };

@@ -1,8 +1,8 @@
 //! Cases of text: one JSON object in each file.
 //!
-//! A function of each kind reads the inputs, into a struct that knows every field and refuses others, and returns a
-//! tree of values like the file's. [`Findings::compare`] goes through the whole of the file's `expected`, so that no
-//! value is overlooked, and through whatever else the function returns.
+//! A function of each kind reads the inputs and returns a tree of values like the file's. [`findings::compare`] goes
+//! through the whole of the file's `expected`, so that no value is overlooked, and through whatever else the function
+//! returns. A field that is neither read nor returned is a fault of the file.
 
 mod beam_search;
 mod bleu;
@@ -12,35 +12,35 @@ mod parameter_counts;
 mod subword;
 mod vocabulary;
 
-use crate::error::{Error, Failure, Fault};
-use crate::report::{Row, Verdict};
+use crate::caught;
+use crate::error::{Failure, Fault};
+use crate::report::Verdict;
 use bochner_datasets::DataStore;
-use findings::Findings;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-
-/// The word that stands in the place of a precision.
-const DTYPE: &str = "text";
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// Computes the values of a case, under the names that they have in its file.
 type Compute = fn(&File) -> Result<Value, Failure>;
 
 /// A file that is to be checked.
 struct File<'a> {
-    name: &'a str,
-    /// Everything but its head and its remarks.
-    fields: Value,
+    fields: Map<String, Value>,
+    /// The fields that were asked for.
+    read: RefCell<BTreeSet<String>>,
     /// The corpora that some cases are about.
     store: &'a DataStore,
 }
 
-impl File<'_> {
-    /// The case; each field must be one that `T` knows.
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        parse(self.fields.clone())
+impl<'a> File<'a> {
+    /// A field of the case.
+    fn get<'b, T: Deserialize<'b>>(&'b self, name: &str) -> Result<T, Fault> {
+        self.read.borrow_mut().insert(name.to_owned());
+        let field = self.fields.get(name).ok_or_else(|| Fault::Missing {
+            tensor: name.to_owned(),
+        })?;
+        T::deserialize(field).map_err(|error| Fault::unreadable(format!("`{name}`: {error}")))
     }
 }
 
@@ -57,88 +57,51 @@ const TABLE: [(&str, Compute); 9] = [
     ("vocabulary", vocabulary::vocabulary),
 ];
 
-/// The row of one file.
-pub(crate) fn check_file(path: &Path, name: String, store: &DataStore) -> Row {
-    let mut case = String::new();
-    let verdict = verdict(path, &name, store, &mut case);
-    let verdict = verdict.unwrap_or_else(|fault| match fault {
-        Fault::NoCorpus { message } => Verdict::NoData { message },
-        fault => Verdict::Faulty(Error::Case {
-            file: path.to_owned(),
-            fault,
-        }),
-    });
-    let is_run = !matches!(verdict, Verdict::NotServed | Verdict::NoData { .. });
-    Row {
-        name,
-        case,
-        dtype: is_run.then_some(DTYPE),
-        verdict,
-    }
-}
+/// Fields for readers, and those whose values the tests of `bochner-text` compare.
+const REMARKS: [&str; 7] = [
+    "text_of",
+    "note",
+    "tokenizers",
+    "pcg64",
+    "first_indices",
+    "last_indices",
+    "sum_of_indices",
+];
 
-fn verdict(
-    path: &Path,
-    stem: &str,
-    store: &DataStore,
-    case: &mut String,
-) -> Result<Verdict, Fault> {
-    let bytes = fs::read(path).map_err(|error| Fault::Unreadable {
-        reason: error.to_string(),
-    })?;
-    let mut fields: Map<String, Value> = serde_json::from_slice(&bytes).map_err(not_json)?;
-    let mut word = |key: &str| {
-        let word = fields.remove(key).unwrap_or_default();
-        word.as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| Fault::NotJson {
-                reason: format!("it has no word `{key}`"),
-            })
-    };
-    let name = word("name")?;
-    *case = word("case")?;
-    let Some((_, compute)) = TABLE.iter().find(|(kind, _)| kind == case) else {
-        return Ok(Verdict::NotServed);
-    };
-    if name != stem {
-        return Err(Fault::Entry {
-            key: "name".to_owned(),
-            expected: format!("`{stem}`"),
-            got: name,
-        });
-    }
-    for remark in ["text_of", "note"] {
-        fields.remove(remark);
-    }
+/// The verdict on the file whose name is `stem` plus extension.
+pub(crate) fn check(bytes: &[u8], stem: &str, store: &DataStore) -> Result<Verdict, Fault> {
     let file = File {
-        name: stem,
-        fields: fields.into(),
+        fields: serde_json::from_slice(bytes).map_err(Fault::unreadable)?,
+        read: RefCell::default(),
         store,
     };
-    let run = || compute(&file).map_err(|failure| failure.0);
-    let ours = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked))?;
-    let mut findings = Findings::default();
-    findings.compare(&ours, &file.fields)?;
-    findings.verdict()
-}
-
-/// A part of a case.
-fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
-    serde_json::from_value(value).map_err(not_json)
-}
-
-fn not_json(error: serde_json::Error) -> Fault {
-    Fault::NotJson {
-        reason: error.to_string(),
+    let case: &str = file.get("case")?;
+    let Some((_, compute)) = TABLE.iter().find(|(kind, _)| *kind == case) else {
+        let case = case.to_owned();
+        return Err(Fault::NotServed { case });
+    };
+    let name: &str = file.get("name")?;
+    if name != stem {
+        return Err(Fault::entry("name", stem, Some(name)));
     }
+    let ours = caught(|| compute(&file))?;
+    let read = file.read.borrow();
+    let mut fields = file.fields.keys();
+    let is_known =
+        |name: &str| read.contains(name) || ours.get(name).is_some() || REMARKS.contains(&name);
+    if let Some(unknown) = fields.find(|name| !is_known(name)) {
+        return Err(Fault::Unexpected {
+            tensor: unknown.clone(),
+            reason: "which is no field of this case",
+        });
+    }
+    findings::compare(&ours, &file.fields)
 }
 
 /// The fault of an error about a corpus.
-fn corpus_fault(error: bochner_datasets::Error) -> Fault {
+fn corpus_fault(error: bochner_datasets::Error) -> Failure {
     match error {
-        bochner_datasets::Error::Unavailable { file, .. } => Fault::NoCorpus {
-            message: format!("`{file}` is not available; name its directory with --data"),
-        },
-        other => Fault::refused(other),
+        bochner_datasets::Error::Unavailable { file, .. } => Fault::NoCorpus { file }.into(),
+        other => other.into(),
     }
 }

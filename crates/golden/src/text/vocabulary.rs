@@ -4,28 +4,11 @@ use super::{File, corpus_fault};
 use crate::error::{Failure, Fault};
 use bochner_datasets::{FOLDS, Protocol, SentenceSet, manifest, sentences};
 use bochner_text::{Marks, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// Sentences longer than this are cut by the protocol, not here.
 const CUT: usize = 60;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    fold: usize,
-    #[serde(rename = "test")]
-    _test: String,
-    #[serde(rename = "validation")]
-    _validation: String,
-    expected: Expected,
-}
-
-#[derive(Deserialize)]
-struct Expected {
-    most_frequent: Vec<(String, u64)>,
-}
 
 /// Labels and tokens of the rows of a part.
 struct Part {
@@ -34,10 +17,10 @@ struct Part {
 }
 
 pub(super) fn vocabulary(file: &File) -> Result<Value, Failure> {
-    let case: Case = file.parse()?;
     // The set stands behind the first hyphen of the name.
-    let set: SentenceSet = file.name.split('-').nth(1).unwrap_or_default().parse()?;
-    let fold = case.fold;
+    let name: &str = file.get("name")?;
+    let set: SentenceSet = name.split('-').nth(1).unwrap_or_default().parse()?;
+    let (fold, expected): (usize, Value) = (file.get("fold")?, file.get("expected")?);
     let (protocol, test, validation) = match set {
         SentenceSet::Trec => (
             Protocol::Fixed,
@@ -51,10 +34,9 @@ pub(super) fn vocabulary(file: &File) -> Result<Value, Failure> {
         ),
     };
     let data = sentences::load(set, protocol, file.store).map_err(corpus_fault)?;
-    let split = data.splits.get(fold).ok_or_else(|| Fault::Entry {
-        key: "fold".to_owned(),
-        expected: format!("below {}", data.splits.len()),
-        got: fold.to_string(),
+    let split = data.splits.get(fold).ok_or_else(|| {
+        let expected = format!("below {}", data.splits.len());
+        Fault::entry("fold", expected, Some(&fold.to_string()))
     })?;
     let [train, held_out, tested] = [&split.train, &split.validation, &split.test].map(|rows| {
         let rows = || rows.iter().map(|&row| &data.sentences[row]);
@@ -75,7 +57,8 @@ pub(super) fn vocabulary(file: &File) -> Result<Value, Failure> {
     });
     let counts: TokenCounts = train.sentences.iter().flatten().collect();
     let most_frequent = counts.by_frequency().into_iter();
-    let most_frequent = most_frequent.take(case.expected.most_frequent.len());
+    let most_frequent =
+        most_frequent.take(expected["most_frequent"].as_array().map_or(0, Vec::len));
     let least = |min_count| {
         let config = VocabularyConfig {
             min_count,

@@ -91,9 +91,9 @@ fn what_is_wrong_with_a_file_is_named() {
     let name = "tokenize_13a-tricky";
     assert_eq!(report_of(name, &text).passed(), 1);
     assert!(fault_of("another", &text).contains("`name` is `tokenize_13a-tricky`"));
-    assert!(fault_of(name, &text[..100]).contains("not a case of its kind"));
+    assert!(fault_of(name, &text[..100]).contains("cannot be read as a case"));
     let extra = text.replacen("\"lines\"", "\"more\": 1, \"lines\"", 1);
-    assert!(fault_of(name, &extra).contains("unknown field `more`"));
+    assert!(fault_of(name, &extra).contains("`more`, which is no field of this case"));
     let lacking = text.replacen("\"tokens\"", "\"other_tokens\"", 1);
     assert!(fault_of(name, &lacking).contains("other_tokens"));
     let unheard = report_of(name, &text.replacen("\"tokenize_13a\"", "\"stemming\"", 1));
