@@ -107,10 +107,6 @@ pub(crate) fn workloads() -> Vec<Workload> {
             workloads.extend([MIDDLE, LONG].map(of));
         }
     }
-    workloads.push(Workload {
-        threads: Some(1),
-        ..workload("ika-ns", squares, All, LONG)
-    });
     workloads
 }
 

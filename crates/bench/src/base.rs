@@ -44,7 +44,7 @@ impl Base {
         eprintln!("bench: building {reference}");
         let mut build = Command::new("cargo");
         build.args(["build", "--release", "--quiet", "--bin", "bench"]);
-        build.args(["--package", program_package(&source)]);
+        build.args(["--package", "bochner-bench"]);
         build.current_dir(&source);
         build.env("CARGO_TARGET_DIR", target.join("build"));
         if !build.stdout(std::io::stderr()).status()?.success() {
@@ -64,14 +64,6 @@ impl Base {
     /// A call of the program.
     pub(crate) fn program(&self) -> Command {
         Command::new(&self.program)
-    }
-}
-
-/// The package of this program in a checkout: earlier commits have it in `benches`.
-fn program_package(source: &Path) -> &'static str {
-    match source.join("benches/Cargo.toml").is_file() {
-        true => "bochner-benches",
-        false => "bochner-bench",
     }
 }
 
@@ -113,7 +105,6 @@ fn output(command: &mut Command) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn changed_files_name_their_crates() {
@@ -121,17 +112,5 @@ mod tests {
         for elsewhere in ["docs/compare.md", "crates/README.md"] {
             assert_eq!(crate_of(elsewhere), None);
         }
-    }
-
-    #[test]
-    fn the_program_is_found_in_new_and_in_old_commits() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        assert_eq!(program_package(&root), "bochner-bench");
-        let name = format!("bochner-bench-{}", std::process::id());
-        let old = std::env::temp_dir().join(name);
-        fs::create_dir_all(old.join("benches")).unwrap();
-        fs::write(old.join("benches/Cargo.toml"), "").unwrap();
-        assert_eq!(program_package(&old), "bochner-benches");
-        fs::remove_dir_all(old).unwrap();
     }
 }

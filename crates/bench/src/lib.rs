@@ -28,7 +28,7 @@
 //! | [`report`] | [`Report`], the table |
 //! | `attention` | every mechanism of the registry |
 //! | `decoding` | one more position of a growing sequence |
-//! | `training` | training steps of encoders and classifiers |
+//! | `training` | training steps of an encoder |
 //! | `classification` | epochs of sentence classifiers |
 //! | `translation` | training steps of translators, and searches for translations |
 //! | `graph` | epochs of graph attention networks |

@@ -33,13 +33,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// The peers of a workload; work on another number of threads than the run's has none.
+    /// The peers of a workload.
     ///
     /// # Errors
     /// If the list cannot be read.
     pub(crate) fn of_workload(workload: &Workload) -> Result<Vec<Self>, Error> {
         let mut all = Self::list()?;
-        all.retain(|peers| workload.threads.is_none() && peers.do_work_of(workload));
+        all.retain(|peers| peers.do_work_of(workload));
         Ok(all)
     }
 
@@ -146,9 +146,7 @@ mod tests {
         let all = workloads();
         for peers in Peers::list().unwrap() {
             let found = all.iter().filter(|workload| peers.do_work_of(workload));
-            let found: Vec<_> = found
-                .filter(|workload| workload.threads.is_none())
-                .collect();
+            let found: Vec<_> = found.collect();
             assert!(found.len() >= peers.shapes.len().max(1), "{peers:?}");
             assert!(peers.wanted.len() <= found[0].passes.len(), "{peers:?}");
             assert!(scripts().join(&peers.script).with_extension("py").is_file());

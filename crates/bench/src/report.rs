@@ -33,8 +33,8 @@ pub struct Row {
     pub ours: Times,
     /// Operations of the products, a second.
     pub gflops: f64,
-    /// The larger share of what the machine can do; only with the threads that its ceilings were measured with.
-    pub ceiling: Option<String>,
+    /// The larger share of what the machine can do.
+    pub ceiling: String,
     /// The comparisons.
     pub against: Vec<Comparison>,
 }
@@ -121,19 +121,18 @@ impl Row {
     pub(crate) fn new(
         workload: &Workload,
         place: usize,
-        threads: usize,
         ours: &[Measured],
         groups: &[Group],
-        ceilings: Option<&Ceilings>,
+        ceilings: &Ceilings,
     ) -> Self {
         let pass = &workload.passes[place];
-        let ours = Times::new(&format!("{threads} threads"), ours, pass.name);
+        let ours = Times::new("ours", ours, pass.name);
         let compare = |group| Comparison::new(group, place, pass.name, &ours);
         Self {
             work: workload.id(),
             pass: pass.name.to_owned(),
             gflops: pass.operations / ours.ms / 1e6,
-            ceiling: ceilings.map(|best| best.share(workload.element, pass, ours.ms)),
+            ceiling: ceilings.share(workload.element, pass, ours.ms),
             against: groups.iter().map(compare).collect(),
             ours,
         }
@@ -157,7 +156,7 @@ impl Row {
                 shown(interval, |[low, high]| format!("{low:.2} to {high:.2}")),
                 shown(compared, |compared| compared.verdict.clone()),
                 format!("{:.0}", self.gflops),
-                shown(self.ceiling.as_ref(), String::clone),
+                self.ceiling.clone(),
                 shown(self.ours.peak_mb, |peak| format!("{peak:.0}")),
                 shown(self.ours.others_cpu, |others| format!("{others:.2}")),
             ]
@@ -314,7 +313,7 @@ mod tests {
             group(None, &sides[1..2]),
             group(Some(vec![1.0]), &sides[3..]),
         ];
-        let row = Row::new(&workload, 0, 2, &ours, &groups, None);
+        let row = Row::new(&workload, 0, &ours, &groups, &Ceilings::default());
         let [missed, earlier, absent] = &row.against[..] else {
             panic!("three comparisons")
         };

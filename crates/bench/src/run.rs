@@ -131,9 +131,8 @@ impl Options {
 
     /// A program's measurement of one workload.
     fn case_of(&self, mut program: Command, workload: &Workload) -> Command {
-        let threads = workload.threads.unwrap_or(self.threads);
         program.args([CASE, &workload.id()]);
-        program.env("RAYON_NUM_THREADS", threads.to_string());
+        program.env("RAYON_NUM_THREADS", self.threads.to_string());
         if let Some(instructions) = &self.instructions {
             program.env("BOCHNER_INSTRUCTIONS", instructions);
         }
@@ -190,10 +189,7 @@ impl Options {
             }
         }
         let passes = 0..workload.passes.len();
-        let threads = workload.threads.unwrap_or(self.threads);
-        // The ceilings are those of the threads of the run.
-        let ceilings = (threads == self.threads).then_some(ceilings);
-        let rows = passes.map(|pass| Row::new(workload, pass, threads, &ours, &groups, ceilings));
+        let rows = passes.map(|pass| Row::new(workload, pass, &ours, &groups, ceilings));
         Ok(rows.collect())
     }
 }

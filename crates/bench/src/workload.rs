@@ -11,8 +11,6 @@ pub struct Workload {
     pub shape: Vec<usize>,
     /// The type of its numbers.
     pub element: Element,
-    /// The number of threads, where it is not that of the run.
-    pub threads: Option<usize>,
     /// The passes, in the order in which they are timed.
     pub passes: Vec<Pass>,
     /// The fields of the [peers'](crate::peers::Peers) cases besides the implementation: the shape, and what else they
@@ -60,7 +58,7 @@ impl Pass {
 }
 
 impl Workload {
-    /// Work on numbers in single precision, on the threads of the run.
+    /// Work on numbers in single precision.
     pub fn new(
         name: &'static str,
         shape: impl Into<Vec<usize>>,
@@ -71,7 +69,6 @@ impl Workload {
         Self {
             name,
             element: Element::Single,
-            threads: None,
             passes,
             case: Map::from_iter([("shape".to_owned(), json!(shape))]),
             shape,
@@ -86,15 +83,9 @@ impl Workload {
         self
     }
 
-    /// The name, the shape and the number of threads, by which the workload is asked for.
+    /// The name and the shape, by which the workload is asked for.
     pub fn id(&self) -> String {
         let shape: Vec<_> = self.shape.iter().map(usize::to_string).collect();
-        let on = self.threads.map(|n| format!(" on {n} thread"));
-        format!(
-            "{} ({}){}",
-            self.name,
-            shape.join(","),
-            on.unwrap_or_default()
-        )
+        format!("{} ({})", self.name, shape.join(","))
     }
 }
