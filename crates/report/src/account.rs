@@ -1,13 +1,14 @@
 //! The material of a page, and the parts that all pages have.
 
 use crate::archive::Earlier;
-use crate::check::{Check, Mark};
+use crate::check::{Checked, Mark};
 use crate::document::Document;
 use crate::judge::{Judged, Verdict, passes_gate};
 use crate::plan::{Arm, Plan};
 use crate::row::{Artefacts, Row};
+use crate::sections::Section;
 use crate::skipped::Skipped;
-use crate::suite::{Card, Experiment, Set};
+use crate::suite::{Card, Set};
 use crate::{Results, Unit, sections};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +24,7 @@ pub struct Account<'a> {
     /// The judged claims.
     pub claims: &'a [Judged],
     /// The checks that were made; none unless the scale is `smoke`, unchanged.
-    pub checks: &'a [Check],
+    pub checks: &'a [Checked],
     /// Sets that could not be had.
     pub skipped: &'a [Skipped],
     /// The verdicts of these rows by the rule of before, where there was one.
@@ -61,7 +62,7 @@ impl Account<'_> {
     }
 
     /// Writes the report.
-    pub fn document(&self, suite: &dyn Experiment) -> Document {
+    pub fn document(&self) -> Document {
         let (card, scale) = (self.card, self.plan.scale);
         let mut document = Document::new(format!("{}, at scale {scale}", card.title));
         self.changes(&mut document);
@@ -71,11 +72,19 @@ impl Account<'_> {
             None => document.text(scope),
             Some(epochs) => document.text(with_epochs(scope, epochs)),
         }
-        sections::alarms(&mut document, self);
+        sections::alarms(self, &mut document);
         self.judgement(&mut document);
-        document.part("Pictures", |document| suite.pictures(self, document));
-        sections::behind_verdicts(&mut document, self);
-        suite.report(self, &mut document);
+        let write = |sections: &[Section], document: &mut Document| {
+            sections
+                .iter()
+                .for_each(|section| section.write(self, document));
+        };
+        document.part("Pictures", |document| write(card.pictures, document));
+        sections::behind_verdicts(self, &mut document);
+        sections::gates(self, &mut document);
+        write(card.tables, &mut document);
+        self.conditions(&mut document);
+        sections::waiting(self, &mut document);
         document
     }
 
@@ -140,7 +149,7 @@ impl Account<'_> {
     }
 
     /// Writes how much of the plan is finished, what was left out, and what was decided.
-    pub fn conditions(&self, document: &mut Document) {
+    fn conditions(&self, document: &mut Document) {
         let planned = self.plan.reported();
         document.heading("What was run, and what was not");
         let rows = planned.iter().filter_map(|unit| self.results.row(unit));
@@ -211,7 +220,7 @@ pub(crate) fn p_value(p: f64) -> String {
     }
 }
 
-fn check_row(check: &Check) -> Vec<String> {
+fn check_row(check: &Checked) -> Vec<String> {
     let (outcome, seen) = match &check.mark {
         Mark::Passed(seen) => ("passed", seen),
         Mark::Failed(seen) => ("**failed**", seen),

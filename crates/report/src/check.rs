@@ -1,16 +1,47 @@
-//! Properties that the machinery must have, and the checks that several suites make.
+//! Properties that the machinery must have, which scale `smoke` checks.
 
 use crate::plan::{Arm, Plan};
-use crate::row::{Curve, Row};
-use crate::{Account, Preset, Results, Unit};
+use crate::row::Row;
+use crate::{Account, Results, Unit};
+use bochner_datasets::DataStore;
 
 /// A property that the machinery must have.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// Every row of the arms that the first function admits has the property; the second returns the defect of a row.
+    Rows(&'static str, fn(&Arm) -> bool, fn(&Row) -> Option<String>),
+    /// The run as a whole has the property, or the data files have.
+    Run(&'static str, fn(&Account<'_>, &DataStore) -> Mark),
+}
+
+/// A property with what became of its check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct Checked {
     /// The property.
     pub name: &'static str,
     /// The outcome.
     pub mark: Mark,
+}
+
+impl Check {
+    /// Makes the check.
+    pub fn run(&self, account: &Account<'_>, files: &DataStore) -> Checked {
+        let (name, mark) = match self {
+            Self::Run(name, mark) => (name, mark(account, files)),
+            Self::Rows(name, admits, defect) => {
+                let arms = account.plan.arms.iter().filter(|arm| admits(arm));
+                let rows: Vec<&Row> = arms.flat_map(|arm| account.results.of(arm)).collect();
+                let defects = rows
+                    .iter()
+                    .filter_map(|row| Some(format!("{}: {}", row.unit.label(), defect(row)?)));
+                (
+                    name,
+                    Mark::new(&defects.collect::<Vec<_>>(), rows.len(), "units"),
+                )
+            }
+        };
+        Checked { name, mark }
+    }
 }
 
 /// The outcome of a check.
@@ -26,7 +57,7 @@ pub enum Mark {
 
 impl Mark {
     /// The mark for the defects found in so many things.
-    pub fn of(defects: &[String], seen: usize, what: &str) -> Self {
+    pub fn new(defects: &[String], seen: usize, what: &str) -> Self {
         match (seen, defects.is_empty()) {
             (0, _) => Self::NotRun(format!("no {what}")),
             (_, true) => Self::Passed(format!("{seen} {what}")),
@@ -36,11 +67,11 @@ impl Mark {
 }
 
 /// Every unit ends with finite losses: rows with a number that is not finite are never recorded.
-pub fn all_finished(plan: &Plan, results: &Results) -> Check {
+pub fn all_finished(plan: &Plan, results: &Results) -> Checked {
     let units = [plan.choosing(), plan.units()].concat();
     let finished = units.iter().filter(|u| results.row(u).is_some()).count();
     let seen = format!("{finished} of {} units", units.len());
-    Check {
+    Checked {
         name: "every unit ends with finite losses",
         mark: match finished {
             0 => Mark::NotRun("no unit has run".into()),
@@ -50,66 +81,14 @@ pub fn all_finished(plan: &Plan, results: &Results) -> Check {
     }
 }
 
-/// A check of each row of some arms; `defect` says what is wrong with a row.
-pub fn each<'a>(
-    name: &'static str,
-    results: &Results,
-    arms: impl IntoIterator<Item = &'a Arm>,
-    defect: impl Fn(&Row) -> Option<String>,
-) -> Check {
-    let rows: Vec<&Row> = arms.into_iter().flat_map(|arm| results.of(arm)).collect();
-    let defects = rows
-        .iter()
-        .filter_map(|row| Some(format!("{}: {}", row.unit.label(), defect(row)?)));
-    Check {
-        name,
-        mark: Mark::of(&defects.collect::<Vec<_>>(), rows.len(), "units"),
-    }
-}
-
-/// The training error of each unit of some arms ends below a share of that of the first epoch.
-pub fn training_error_falls<'a>(
-    name: &'static str,
-    results: &Results,
-    arms: impl IntoIterator<Item = &'a Arm>,
-    share: f64,
-) -> Check {
-    each(name, results, arms, |row| {
-        let (first, last) = (row.first_mse, row.last_mse);
-        (last >= share * first).then(|| format!("{first:.3} to {last:.3}"))
-    })
-}
-
-/// The training losses of all units fall in every epoch, as far as the curves are kept. Where nearly nothing of a loss is
-/// left, a last digit decides whether it rises once: from a twentieth of the first epoch's on it may.
-pub fn losses_fall(account: &Account<'_>) -> Check {
-    let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
-    let curves = units.filter_map(|unit| {
-        let curve: Curve = (account.artefacts)(unit)?.get("loss")?;
-        Some((unit, curve.values))
-    });
-    let curves: Vec<(&Unit, Vec<f64>)> = curves.collect();
-    let defects = curves.iter().filter_map(|(unit, losses)| {
-        let small = losses.first()? / 20.0;
-        let risen = losses
-            .windows(2)
-            .find(|pair| pair[1] >= pair[0].max(small))?;
-        Some(format!(
-            "{}: {:.4} to {:.4}",
-            unit.label(),
-            risen[0],
-            risen[1]
-        ))
-    });
-    let defects: Vec<String> = defects.collect();
-    Check {
-        name: "the training loss falls in every epoch, down to a twentieth",
-        mark: Mark::of(&defects, curves.len(), "units"),
-    }
+/// The defect of a row whose training error does not end below a share of that of the first epoch.
+pub fn falls_below(row: &Row, share: f64) -> Option<String> {
+    let (first, last) = (row.first_mse, row.last_mse);
+    (last >= share * first).then(|| format!("{first:.3} to {last:.3}"))
 }
 
 /// Units that are run twice give the same bits.
-pub fn same_bits(plan: &Plan, results: &Results) -> Check {
+pub fn same_bits(plan: &Plan, results: &Results) -> Checked {
     let pair = |unit: &Unit| {
         let mut first = unit.clone();
         first.repeat = 0;
@@ -118,33 +97,14 @@ pub fn same_bits(plan: &Plan, results: &Results) -> Check {
     let pairs: Vec<(&Row, &Row)> = plan.repeats.iter().filter_map(pair).collect();
     let differ = pairs.iter().filter(|(a, b)| bits(a) != bits(b));
     let defects: Vec<String> = differ.map(|(a, _)| a.unit.label()).collect();
-    Check {
+    Checked {
         name: "the same seed gives the same bits",
-        mark: Mark::of(&defects, pairs.len(), "repeated units"),
+        mark: Mark::new(&defects, pairs.len(), "repeated units"),
     }
 }
 
-/// The two readings of a method are not the same.
-pub fn presets_differ(plan: &Plan, results: &Results) -> Check {
-    let released = plan
-        .arms
-        .iter()
-        .filter(|arm| arm.preset == Preset::Released);
-    let pairs = released.flat_map(|arm| {
-        let paper = plan.beside(arm, arm.model).map(|paper| results.of(paper));
-        let rows = results.of(arm).into_iter();
-        rows.zip(paper.unwrap_or_default()).collect::<Vec<_>>()
-    });
-    let pairs: Vec<(&Row, &Row)> = pairs.collect();
-    let same = pairs.iter().filter(|(a, b)| bits(a) == bits(b));
-    let defects: Vec<String> = same.map(|(a, _)| a.unit.label()).collect();
-    Check {
-        name: "the presets `paper` and `released` differ",
-        mark: Mark::of(&defects, pairs.len(), "pairs of units"),
-    }
-}
-
-fn bits(row: &Row) -> [u64; 6] {
+/// The numbers of a row, to the bit.
+pub fn bits(row: &Row) -> [u64; 6] {
     let numbers = [
         row.r_number,
         row.v_number.unwrap_or_default(),

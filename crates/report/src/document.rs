@@ -91,6 +91,16 @@ impl Document {
         self.blocks.push(Block::Heading(text.into()));
     }
 
+    /// Adds a heading and a paragraph, unless they are empty.
+    pub(crate) fn headed(&mut self, heading: &str, text: &str) {
+        if !heading.is_empty() {
+            self.heading(heading);
+        }
+        if !text.is_empty() {
+            self.text(text);
+        }
+    }
+
     /// Adds a part under a heading; an empty part leaves no trace.
     pub fn part(&mut self, heading: impl Into<String>, write: impl FnOnce(&mut Self)) {
         let start = self.blocks.len();

@@ -4,7 +4,7 @@
 //! This crate is the other half. It knows no model and reads no data set, so that a published archive can be judged
 //! again in a second.
 //!
-//! * **An experiment is data** ([`suite::Experiment`]): a card of names and numbers, the [arms](plan::Arm) that are
+//! * **An experiment is data** ([`suite::Card`]): a card of names and numbers, the [arms](plan::Arm) that are
 //!   compared, and the [claims](claim::Claim) about them.
 //! * **A claim names its null, side and margin.** Runs are paired by split and seed. Estimates use t quantiles, and the
 //!   standard error of Nadeau and Bengio where folds share training rows. "k of m sets" is a partial conjunction, "not

@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::document::Document;
 use crate::judge::{Judged, judge};
 use crate::plan::{Choices, Frame, OnRequest, Plan};
-use crate::suite::{Experiment, Set};
+use crate::suite::{Card, Set};
 use crate::{Account, Results, Scale, Unit};
 
 /// A page, and what became of the claims on it.
@@ -30,8 +30,7 @@ impl Page {
 }
 
 /// The arms whose rows an archive has, on the sets that it has, with those that are not finished.
-pub fn plan(experiment: &dyn Experiment, scale: Scale, results: &Results) -> Plan {
-    let card = experiment.card();
+pub fn plan(card: &'static Card, scale: Scale, results: &Results) -> Plan {
     let has_rows = |set: &&Set| results.all().any(|row| row.unit.set == set.title);
     let sets: Vec<&'static Set> = card.sets.iter().filter(has_rows).collect();
     let frame = Frame {
@@ -39,20 +38,19 @@ pub fn plan(experiment: &dyn Experiment, scale: Scale, results: &Results) -> Pla
         epochs: None,
         on_request: OnRequest::Included,
     };
-    let mut plan = Plan::new(experiment, &sets, frame, Choices::Of(results));
+    let mut plan = Plan::new(card, &sets, frame, Choices::Of(results));
     plan.arms
         .retain(|arm| !results.of(arm).is_empty() || !card.is_on_request(arm.model));
     plan
 }
 
 /// The page of the rows of one scale of an experiment.
-pub fn of_archive(experiment: &dyn Experiment, scale: Scale, archive: &Archive) -> Page {
-    let card = experiment.card();
+pub fn of_archive(card: &'static Card, scale: Scale, archive: &Archive) -> Page {
     let mut results = Results::new(card.metric.direction);
     let rows = archive.rows.iter().filter(|row| row.unit.scale == scale);
     results.extend(rows.cloned());
-    let plan = plan(experiment, scale, &results);
-    let claims = judge(card, &experiment.claims(), &plan, &results);
+    let plan = plan(card, scale, &results);
+    let claims = judge(card, &(card.claims)(), &plan, &results);
     let artefacts = |unit: &Unit| archive.artefacts.get(&results.row(unit)?.id).cloned();
     let account = Account {
         card,
@@ -66,7 +64,7 @@ pub fn of_archive(experiment: &dyn Experiment, scale: Scale, archive: &Archive) 
         artefacts: &artefacts,
     };
     Page {
-        document: account.document(experiment),
+        document: account.document(),
         appendix: archive.appendix.clone(),
         claims,
     }

@@ -1,11 +1,14 @@
 //! The plan of a run: the arms of a suite, and the order of their units.
 
-use crate::suite::{At, Card, Experiment, Set};
+use crate::statistics::mean;
+use crate::suite::{At, Card, Set};
 use crate::{Number, Preset, Results, Scale, Settings, Unit};
 use bochner_datasets::Protocol;
+use serde::Serialize;
+use std::cmp::Ordering;
 
-/// The purpose of an arm; units run in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The purpose of an arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A choice for the models of all sets rests on it. Every shard runs it, since no shard knows the rest of the plan
     /// before the choice is made.
@@ -14,12 +17,8 @@ pub enum Role {
     Choice,
     /// A choice for its own model rests on it. Every shard runs it.
     OwnChoice,
-    /// A claim rests on it.
-    Claimed,
     /// It is compared and reported.
     Compared,
-    /// The report chooses among such arms by validation, when everything else is done.
-    Candidate,
 }
 
 impl Role {
@@ -59,15 +58,18 @@ impl AsRef<[Unit]> for Arm {
 }
 
 impl Arm {
-    /// An arm in the paper's reading; `runs` are splits with their seeds.
+    /// An arm in the paper's reading; `runs` are splits with their seeds. The settings have a field `epochs`.
+    ///
+    /// # Panics
+    /// If the settings cannot be written as JSON: they have plain fields.
     pub fn new(
         at: &At<'_>,
         model: &'static str,
         protocol: Protocol,
         runs: impl IntoIterator<Item = (usize, u64)>,
-        settings: &Settings,
+        settings: &impl Serialize,
     ) -> Self {
-        let mut settings = settings.clone();
+        let mut settings = Settings::of(settings);
         if let Some(epochs) = at.epochs {
             settings.set_epochs(epochs);
         }
@@ -137,6 +139,47 @@ impl Arm {
     }
 }
 
+/// The criterion of a choice among arms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// The best mean validation value; among equal ones the smaller loss beside it.
+    Value,
+    /// The smallest mean loss on the validation part, in the epoch that validation chose.
+    Loss,
+    /// The smallest mean of a measure that is a loss on the validation part.
+    Measure(&'static str),
+}
+
+impl ChosenBy {
+    /// The mean loss of units that is recorded beside their validation value, or in its place.
+    pub(crate) fn loss(self, results: &Results, units: &impl AsRef<[Unit]>) -> Option<f64> {
+        if let Self::Measure(name) = self {
+            return results.measure(units, name);
+        }
+        let losses = results.of(units).into_iter();
+        let losses = losses.map(|row| row.validation_loss);
+        mean(&losses.collect::<Option<Vec<f64>>>()?).ok()
+    }
+
+    /// What the units are chosen by, if all are finished: smaller is better, and the second loss decides between equal
+    /// first ones.
+    fn losses(self, results: &Results, units: &impl AsRef<[Unit]>) -> Option<[f64; 2]> {
+        let loss = results
+            .is_complete(units)
+            .then(|| self.loss(results, units))?;
+        match self {
+            Self::Value => {
+                let value = results.mean(units, Number::Validation)?;
+                Some([
+                    results.direction().loss(value),
+                    loss.unwrap_or(f64::INFINITY),
+                ])
+            }
+            Self::Loss | Self::Measure(_) => Some([loss?, 0.0]),
+        }
+    }
+}
+
 /// The choices that are known when arms are asked for.
 #[derive(Clone, Copy, Debug)]
 pub enum Choices<'a> {
@@ -150,49 +193,20 @@ pub enum Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// The place of the group of units that validation chooses: the one with the best mean value, of equal ones
-    /// that with the smaller mean loss, then the first. `None` unless all are finished.
-    pub fn best<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
+    /// The place of the group of units that a criterion chooses, of equal ones the first. `None` unless all are finished.
+    pub fn best<A: AsRef<[Unit]>>(&self, groups: &[A], by: ChosenBy) -> Option<usize> {
         let results = match self {
             Self::None => return None,
             Self::Dearest => return groups.len().checked_sub(1),
             Self::Of(results) => results,
         };
-        let judged = groups.iter().map(|group| results.validated(group));
-        let judged = judged.collect::<Option<Vec<(f64, f64)>>>()?;
-        let places = judged.iter().enumerate();
-        places
-            .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
-            .map(|(place, _)| place)
-    }
-
-    /// The place of the group of units with the smallest mean loss on the validation part, in its V-epochs, of equal ones
-    /// the first. `None` unless all are finished.
-    pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
-        self.least_of(groups, |results, group| Some(results.validated(group)?.1))
-    }
-
-    /// The place of the group of units with the smallest mean of a measure, of equal ones the first. `None` unless all
-    /// are finished.
-    pub fn least<A: AsRef<[Unit]>>(&self, measure: &str, groups: &[A]) -> Option<usize> {
-        self.least_of(groups, |results, group| {
-            let is_complete = results.is_complete(group);
-            is_complete.then(|| results.measure(group, measure))?
-        })
-    }
-
-    fn least_of<A: AsRef<[Unit]>>(
-        &self,
-        groups: &[A],
-        value: impl Fn(&Results, &A) -> Option<f64>,
-    ) -> Option<usize> {
-        let results = match self {
-            Self::None => return None,
-            Self::Dearest => return groups.len().checked_sub(1),
-            Self::Of(results) => results,
+        let losses = groups.iter().map(|group| by.losses(results, group));
+        let losses = losses.collect::<Option<Vec<[f64; 2]>>>()?;
+        let order = |a: usize, b: usize| {
+            let pairs = losses[a].iter().zip(&losses[b]);
+            pairs.fold(Ordering::Equal, |order, (a, b)| order.then(a.total_cmp(b)))
         };
-        let values = groups.iter().map(|group| value(results, group));
-        crate::suite::Direction::Smaller.best(&values.collect::<Option<Vec<f64>>>()?)
+        (0..groups.len()).min_by(|&a, &b| order(a, b))
     }
 
     /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.
@@ -222,6 +236,8 @@ pub struct Plan {
     pub arms: Vec<Arm>,
     /// Units that are run a second time and must give the same bits.
     pub repeats: Vec<Unit>,
+    /// The sets and the models that each claim names.
+    claimed: Vec<[Vec<&'static str>; 2]>,
 }
 
 /// The circumstances of a plan.
@@ -248,12 +264,11 @@ pub enum OnRequest {
 impl Plan {
     /// The plan for some sets, each once; small sets first, whatever the order given.
     pub fn new(
-        suite: &dyn Experiment,
+        card: &'static Card,
         sets: &[&'static Set],
         frame: Frame,
         choices: Choices<'_>,
     ) -> Self {
-        let card = suite.card();
         let Frame {
             scale,
             epochs,
@@ -269,7 +284,7 @@ impl Plan {
                 epochs,
                 choices,
             };
-            suite.arms(&at)
+            (card.arms)(&at)
         });
         let is_due = |arm: &Arm| {
             let left_out = on_request == OnRequest::LeftOut && card.is_on_request(arm.model);
@@ -285,6 +300,10 @@ impl Plan {
             epochs,
             arms,
             repeats,
+            claimed: (card.claims)()
+                .iter()
+                .map(|claim| [claim.sets(), claim.models()])
+                .collect(),
         }
     }
 
@@ -338,22 +357,23 @@ impl Plan {
         units
     }
 
-    /// All other units: what claims rest on first; set by set, within a set split by split, so that an
-    /// unfinished run has all models on the splits it has.
+    /// All other units: those of the models and sets that claims name first; set by set, within a set split by split, so
+    /// that an unfinished run has all models on the splits it has.
     pub fn units(&self) -> Vec<Unit> {
-        let choosing = self.choosing();
-        let role = |role| {
-            in_turns(
-                &self
-                    .compared()
-                    .filter(|arm| arm.role == role)
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let units = [Role::Claimed, Role::Compared, Role::Candidate].into_iter();
-        let repeats = self.repeats.iter().cloned();
-        let units = units.flat_map(role).filter(|unit| !choosing.contains(unit));
+        let (choosing, repeats) = (self.choosing(), self.repeats.iter().cloned());
+        let turns = [true, false].into_iter().flat_map(|is_claimed| {
+            let arms = self.compared();
+            let arms = arms.filter(|arm| self.is_claimed(arm) == is_claimed);
+            in_turns(&arms.collect::<Vec<_>>())
+        });
+        let units = turns.filter(|unit| !choosing.contains(unit));
         units.chain(repeats).collect()
+    }
+
+    fn is_claimed(&self, arm: &Arm) -> bool {
+        let mut claimed = self.claimed.iter();
+        arm.tag.is_none()
+            && claimed.any(|[sets, models]| sets.contains(&arm.set) && models.contains(&arm.model))
     }
 
     /// All units that a report counts.

@@ -55,6 +55,11 @@ impl Results {
         }
     }
 
+    /// The better direction of the metric.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
     /// Adds rows; one of a unit that has a row replaces it.
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
@@ -133,15 +138,6 @@ impl Results {
         let rows = self.of(arm).into_iter();
         let values = rows.map(|row| row.measures.get(name).copied());
         mean(&values.collect::<Option<Vec<f64>>>()?).ok()
-    }
-
-    /// The validation of a finished arm: the mean of its values, as a loss, and of their losses, infinite
-    /// where none was recorded.
-    pub fn validated(&self, arm: &impl AsRef<[Unit]>) -> Option<(f64, f64)> {
-        let loss = |row: &&Row| row.validation_loss.unwrap_or(f64::INFINITY);
-        let value = self.mean(arm, Number::Validation)?;
-        let losses: Vec<f64> = self.of(arm).iter().map(loss).collect();
-        Some((self.direction.loss(value), mean(&losses).ok()?))
     }
 
     /// The rows of two arms, paired by split and seed, where both have finished.

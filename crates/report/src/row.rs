@@ -74,6 +74,13 @@ pub struct Row {
     pub code_version: String,
 }
 
+impl Row {
+    /// A measure; NaN if the row does not have it.
+    pub fn measure(&self, name: &str) -> f64 {
+        self.measures.get(name).copied().unwrap_or(f64::NAN)
+    }
+}
+
 /// The name of what is found after the last epoch, where another epoch is judged.
 pub fn at_last(name: &str) -> String {
     format!("{name}, last epoch")

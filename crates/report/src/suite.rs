@@ -6,14 +6,13 @@ mod published;
 pub use metric::{Direction, Metric, Shown};
 pub use published::{Line, Published, about, line};
 
+use crate::Scale;
 use crate::claim::Claim;
-use crate::document::Document;
 use crate::plan::{Arm, Choices};
-use crate::{Account, Scale};
-use std::fmt;
+use crate::sections::{Columns, NAMES, Section};
 
-/// The declarative part of a suite: names, numbers and texts.
-#[derive(Debug)]
+/// The declaration of a table or a figure that is made of training runs: names, numbers, texts, arms and claims.
+#[derive(Clone, Copy, Debug)]
 pub struct Card {
     /// The name on the command line and in file names, such as `regression`.
     pub name: &'static str,
@@ -45,6 +44,19 @@ pub struct Card {
     pub smoke: &'static str,
     /// Decisions about what the paper leaves open.
     pub decided: &'static [&'static str],
+    /// Returns the arms of a set, as far as they are known: an arm that depends on a choice is left out until
+    /// [`At::choices`] has it.
+    pub arms: fn(&At<'_>) -> Vec<Arm>,
+    /// The titles of the sets on which settings of all others are chosen.
+    pub chosen_on: &'static [&'static str],
+    /// Returns the claims of the paper, written down before anything is run.
+    pub claims: fn() -> Vec<Claim>,
+    /// The columns that name an arm in tables.
+    pub names: Columns<'static>,
+    /// The pictures, which follow the verdicts.
+    pub pictures: &'static [Section],
+    /// The tables, which follow the pictures. Behind them stands what was run, and what was not.
+    pub tables: &'static [Section],
 }
 
 /// A data set of a suite.
@@ -73,8 +85,8 @@ pub struct Model {
     pub name: &'static str,
     /// The models that it is compared with, split by split.
     pub against: &'static [&'static str],
-    /// The model that lacks one thing that this one has: their difference is what that brings.
-    pub simpler: Option<&'static str>,
+    /// The model that lacks one thing that this one has, and this thing: their difference is what it brings.
+    pub simpler: Option<(&'static str, &'static str)>,
     /// Whether a claim rests on it. All others are reported, not judged.
     pub judged: bool,
     /// Whether it runs only where it is asked for by name.
@@ -132,10 +144,10 @@ impl Model {
         }
     }
 
-    /// The model, compared with one that lacks one thing as well.
-    pub const fn after(self, simpler: &'static str) -> Self {
+    /// The model, compared as well with one that lacks one thing.
+    pub const fn after(self, simpler: &'static str, thing: &'static str) -> Self {
         Self {
-            simpler: Some(simpler),
+            simpler: Some((simpler, thing)),
             ..self
         }
     }
@@ -158,6 +170,31 @@ impl Model {
 }
 
 impl Card {
+    /// A card without content, for what a suite does not name: version 1, with repetitions at scale `smoke`.
+    pub const EMPTY: Self = Self {
+        name: "",
+        version: 1,
+        table: "",
+        title: "",
+        sets: &[],
+        models: &[],
+        metric: Metric::RMSE,
+        baseline: "",
+        against: "",
+        published: &[],
+        repeats: true,
+        opening: "",
+        scopes: [""; 3],
+        smoke: "",
+        decided: &[],
+        arms: |_| Vec::new(),
+        chosen_on: &[],
+        claims: Vec::new,
+        names: NAMES,
+        pictures: &[],
+        tables: &[],
+    };
+
     /// The set with this title.
     pub fn set(&self, title: &str) -> Option<&'static Set> {
         self.sets.iter().find(|set| set.title == title)
@@ -171,6 +208,16 @@ impl Card {
     /// Whether the model of this name runs only where it is asked for.
     pub fn is_on_request(&self, name: &str) -> bool {
         self.model(name).is_some_and(|model| model.on_request)
+    }
+
+    /// The sets of a scale, or those asked for by name.
+    pub fn asked(&'static self, scale: Scale, names: &[String]) -> Vec<&'static Set> {
+        let is_named = |set: &Set| names.iter().any(|name| name.eq_ignore_ascii_case(set.name));
+        let asked = |set: &&Set| match names {
+            [] => set.from <= scale,
+            _ => is_named(set),
+        };
+        self.sets.iter().filter(asked).collect()
     }
 
     /// The published value of a model on a set, by its title.
@@ -212,46 +259,9 @@ pub struct At<'a> {
     pub choices: Choices<'a>,
 }
 
-/// The declaration of a table or a figure that is made of training runs.
-pub trait Experiment: Sync {
-    /// Its declarative part.
-    fn card(&self) -> &'static Card;
-
-    /// The arms of a set, as far as they are known: an arm that depends on a choice is left out until
-    /// [`At::choices`] has it.
-    fn arms(&self, at: &At<'_>) -> Vec<Arm>;
-
-    /// The titles of the sets on which settings of all others are chosen.
-    fn chosen_on(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The claims of the paper, written down before anything is run.
-    fn claims(&self) -> Vec<Claim>;
-
-    /// Draws the pictures, which follow the verdicts.
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        let _ = (account, document);
-    }
-
-    /// Writes the tables, which follow the pictures.
-    fn report(&self, account: &Account<'_>, document: &mut Document);
-}
-
-impl fmt::Debug for dyn Experiment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.card().name)
-    }
-}
-
-impl Card {
-    /// The sets of a scale, or those asked for by name.
-    pub fn asked(&'static self, scale: Scale, names: &[String]) -> Vec<&'static Set> {
-        let is_named = |set: &Set| names.iter().any(|name| name.eq_ignore_ascii_case(set.name));
-        let asked = |set: &&Set| match names {
-            [] => set.from <= scale,
-            _ => is_named(set),
-        };
-        self.sets.iter().filter(asked).collect()
+impl At<'_> {
+    /// The value of the scale, out of those of the scales `smoke`, `desk` and `paper`.
+    pub fn of_scale<T: Copy>(&self, values: [T; 3]) -> T {
+        values[self.scale as usize]
     }
 }

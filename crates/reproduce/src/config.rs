@@ -1,7 +1,7 @@
 //! The configuration of a reproduction.
 
 use crate::suite::Suite;
-use crate::suites::{Entry, SUITES};
+use crate::suites::{self, Entry, SUITES};
 use crate::{Error, Shard};
 use bochner_datasets::Policy;
 use bochner_models::RESULTS;
@@ -78,7 +78,7 @@ impl Config {
     pub(crate) fn selected(&self) -> Result<Vec<Entry>, Error> {
         let is_known = |name: &&String| SUITES.iter().any(|suite| suite.name() == **name);
         if let Some(name) = self.suites.iter().find(|name| !is_known(name)) {
-            return Err(refused("SUITE", name, &SUITES.map(Entry::name).join(", ")));
+            return Err(refused("SUITE", name, &suites::names().join(", ")));
         }
         let is_asked = |suite: &Entry| {
             let named =
@@ -87,9 +87,9 @@ impl Config {
                 let any_model = card.models.iter().any(|model| self.wants(model.name));
                 any_model && !card.asked(self.scale, &self.sets).is_empty()
             };
-            named && suite.trained().is_none_or(|suite| has(suite.card()))
+            named && suite.trained().is_none_or(|suite| has(suite.card))
         };
-        Ok(SUITES.into_iter().filter(is_asked).collect())
+        Ok(SUITES.iter().copied().filter(is_asked).collect())
     }
 
     /// The options that shards of one run have in common, as one line.
@@ -129,14 +129,12 @@ impl Config {
             ..self.clone()
         };
         let suites = anything.selected()?.into_iter();
-        let asked: Vec<&dyn Suite> = suites.filter_map(Entry::trained).collect();
-        let cards: Vec<&Card> = asked.iter().map(|suite| suite.card()).collect();
+        let asked: Vec<&'static Suite> = suites.filter_map(Entry::trained).collect();
+        let cards: Vec<&Card> = asked.iter().map(|suite| suite.card).collect();
         if cards.is_empty() {
             return match self.of_tables_alone() {
                 Some((option, given)) => {
-                    let has = SUITES
-                        .iter()
-                        .filter_map(|suite| Some(suite.trained()?.card().name));
+                    let has = suites::trained().map(|suite| suite.card.name);
                     let has = has.collect::<Vec<_>>().join(", ");
                     Err(refused(
                         option,
@@ -159,7 +157,7 @@ impl Config {
     }
 
     /// Refuses a set that no suite runs at the scale, and names the scales that run it.
-    fn check_scale(&self, suites: &[&dyn Suite]) -> Result<(), Error> {
+    fn check_scale(&self, suites: &[&'static Suite]) -> Result<(), Error> {
         for name in &self.sets {
             let scales = scales(suites, name);
             if !scales.contains(&self.scale) {
@@ -190,16 +188,16 @@ impl Config {
 }
 
 /// The scales at which some of the suites have arms on a set.
-pub(crate) fn scales(suites: &[&dyn Suite], set: &str) -> Vec<Scale> {
+pub(crate) fn scales(suites: &[&'static Suite], set: &str) -> Vec<Scale> {
     let runs = |scale: &Scale| {
         suites.iter().any(|suite| {
-            let sets = suite.card().asked(*scale, &[set.to_owned()]);
+            let sets = suite.card.asked(*scale, &[set.to_owned()]);
             let frame = Frame {
                 scale: *scale,
                 epochs: None,
                 on_request: OnRequest::LeftOut,
             };
-            let plan = Plan::new(*suite, &sets, frame, Choices::None);
+            let plan = Plan::new(suite.card, &sets, frame, Choices::None);
             !plan.arms.is_empty()
         })
     };
@@ -305,7 +303,7 @@ mod tests {
             suites: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Config::default()
         };
-        assert_eq!(names(&config(&[])), SUITES.map(Entry::name));
+        assert_eq!(names(&config(&[])), suites::names());
         let twice = config(&["regression", "propositions", "regression"]);
         assert_eq!(names(&twice), ["propositions", "regression"]);
     }
@@ -347,7 +345,7 @@ mod tests {
             scale: Scale::Paper,
             ..Config::default()
         };
-        let suites: [(&dyn Suite, &str, &str); 5] = [
+        let suites: [(&'static Suite, &str, &str); 5] = [
             (&REGRESSION, "housing", "Housing"),
             (&REGRESSION, "Housing", "Housing"),
             (&CLASSIFICATION, "SST2", "SST"),
@@ -358,7 +356,7 @@ mod tests {
         for (suite, name, title) in suites {
             let config = config(name);
             config.check().unwrap();
-            let asked = suite.card().asked(Scale::Desk, &config.sets);
+            let asked = suite.card.asked(Scale::Desk, &config.sets);
             let asked: Vec<&str> = asked.iter().map(|set| set.title).collect();
             assert_eq!(asked, [title], "{name}");
         }

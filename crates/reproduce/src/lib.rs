@@ -77,7 +77,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`suite`] | the half of a suite that runs: [`Suite`], [`Source`](suite::Source) |
+//! | [`suite`] | a suite of training runs: [`Suite`], and its data: [`Source`](suite::Source) |
 //! | [`suites`] | the suites, one file each |
 //! | [`trial`] | one unit while it runs: [`Trial`], and the models that suites train |
 //! | [`runner`] | several units at a time, interrupts, checkpoints |
@@ -117,7 +117,7 @@ pub use assessment::Assessment;
 pub use config::Config;
 pub use error::Error;
 pub use list::list;
-pub use reproduction::{Reproduction, report, reproduce};
+pub use reproduction::{Reproduction, report, reproduce, reproduce_suites};
 pub use run::SuiteRun;
 pub use shard::Shard;
 pub use store::Store;

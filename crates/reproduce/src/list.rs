@@ -12,13 +12,13 @@ pub fn list(files: &DataStore) -> String {
     let mut text = String::new();
     for suite in SUITES {
         let _ = match suite {
-            Entry::Trained(trained) => writeln!(text, "{}: {}", suite.name(), trained.card().title),
+            Entry::Trained(trained) => writeln!(text, "{}: {}", suite.name(), trained.card.title),
             Entry::Study(study) => writeln!(text, "{}: {}", study.name, study.title),
         };
         let Some(trained) = suite.trained() else {
             continue;
         };
-        let card = trained.card();
+        let card = trained.card;
         for set in card.sets {
             let scales = scales(&[trained], set.name).into_iter().map(Scale::name);
             let scales = scales.collect::<Vec<_>>().join(", ");

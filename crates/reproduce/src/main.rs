@@ -4,7 +4,7 @@
 
 use bochner_datasets::{DataStore, Policy};
 use bochner_report::Scale;
-use bochner_reproduce::suites::{Entry, SUITES};
+use bochner_reproduce::suites;
 use bochner_reproduce::{Config, Error, Shard};
 use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
@@ -92,14 +92,13 @@ enum Task {
 
 /// The help on suites.
 fn suites() -> String {
-    let names = SUITES.map(Entry::name).join(", ");
+    let names = suites::names().join(", ");
     format!("The suites to run: {names} [default: all]")
 }
 
 /// The help on sets.
 fn sets() -> String {
-    let suites = SUITES.into_iter().filter_map(Entry::trained);
-    let names = suites.flat_map(|suite| suite.card().sets.iter().map(|set| set.name));
+    let names = suites::trained().flat_map(|suite| suite.card.sets.iter().map(|set| set.name));
     let names: BTreeSet<&str> = names.collect();
     let names = Vec::from_iter(names).join(", ");
     format!(

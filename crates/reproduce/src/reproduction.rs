@@ -2,7 +2,7 @@
 
 use crate::assessment::Assessment;
 use crate::run::{SuiteRun, run_suite};
-use crate::suites::{Entry, SUITES};
+use crate::suites::{Entry, trained};
 use crate::{Config, Error, Store, store};
 use bochner_report::archive::Archive;
 use bochner_report::page;
@@ -30,13 +30,25 @@ pub struct Reproduction {
 /// An option that cannot be used, an output directory that cannot be written, a damaged result.
 pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
     config.check()?;
-    let suites = config.selected()?;
-    let store = Store::share(&config.out, config.shard, &config.described(&suites))?;
+    reproduce_suites(&config.selected()?, config, interrupt)
+}
+
+/// Runs suites, which may be those of another crate, as [`reproduce`] runs those that the configuration names: its names of
+/// suites are not looked at.
+///
+/// # Errors
+/// An output directory that cannot be written, a damaged result.
+pub fn reproduce_suites(
+    suites: &[Entry],
+    config: &Config,
+    interrupt: &AtomicBool,
+) -> Result<Reproduction, Error> {
+    let store = Store::share(&config.out, config.shard, &config.described(suites))?;
     let mut done = Reproduction {
         suites: suites.iter().map(|suite| suite.name()).collect(),
         ..Reproduction::default()
     };
-    for suite in suites {
+    for &suite in suites {
         if done.is_interrupted() {
             break;
         }
@@ -65,8 +77,7 @@ pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, 
     }
     let first = archive.rows.first().map(|row| &row.unit);
     let suite = first.and_then(|unit| {
-        let trained = SUITES.into_iter().filter_map(Entry::trained);
-        let mut named = trained.filter(|suite| suite.card().name == unit.suite);
+        let mut named = trained().filter(|suite| suite.card.name == unit.suite);
         Some((named.next()?, unit.scale))
     });
     let Some((suite, scale)) = suite else {
@@ -74,7 +85,7 @@ pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, 
             path: directory.to_owned(),
         });
     };
-    let page = page::of_archive(suite, scale, &archive);
+    let page = page::of_archive(suite.card, scale, &archive);
     let markdown = ("report.md".to_owned(), page.to_markdown());
     let html = html.then(|| ("report.html".to_owned(), page.document.to_html()));
     let files = page.document.files().chain([markdown]).chain(html);

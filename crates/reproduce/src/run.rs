@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Data and decisions that training starts from.
 struct Loaded {
-    suite: &'static dyn Suite,
+    suite: &'static Suite,
     sources: BTreeMap<&'static str, Box<dyn Source>>,
     skipped: Vec<Skipped>,
     sets: Vec<&'static Set>,
@@ -36,7 +36,7 @@ struct Loaded {
 
 impl Units for Loaded {
     fn card(&self) -> &'static Card {
-        self.suite.card()
+        self.suite.card
     }
 
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
@@ -48,19 +48,19 @@ impl Units for Loaded {
 
 /// Runs what the configuration asks of a suite and is not finished yet, and reports on all of it.
 pub(crate) fn run_suite(
-    suite: &'static dyn Suite,
+    suite: &'static Suite,
     config: &Config,
     store: &Store,
     interrupt: &AtomicBool,
 ) -> Result<SuiteRun, Error> {
-    check_names(suite)?;
+    check_names(suite.card)?;
     refuse(suite, config)?;
     let files = DataStore::new(config.downloads);
     let files = match &config.data {
         Some(directory) => files.with_directory(directory)?,
         None => files,
     };
-    let mut imports = Imports::read(&config.import, suite.card())?;
+    let mut imports = Imports::read(&config.import, suite.card)?;
     let loaded = load(suite, config, &files)?;
     let (outcome, planned) = train(config, store, interrupt, &loaded, &mut imports)?;
     let run = conclude(config, store, &files, &loaded, outcome)?;
@@ -86,40 +86,38 @@ fn requested<'a>(
 }
 
 /// Refuses what is asked for by name and cannot be run.
-fn refuse(suite: &dyn Suite, config: &Config) -> Result<(), Error> {
+fn refuse(suite: &'static Suite, config: &Config) -> Result<(), Error> {
     if config.sets.is_empty() {
         return Ok(());
     }
-    let card = suite.card();
+    let card = suite.card;
     for set in card.asked(config.scale, &config.sets) {
-        requested(config, card).try_for_each(|model| suite.admits(set, model.name))?;
+        requested(config, card).try_for_each(|model| (suite.admits)(set, model.name))?;
     }
     Ok(())
 }
 
 /// Loads the sets that are asked for. Those that cannot be had, or whose files are wrong, are left out, so that one
 /// bad file does not keep the others from running.
-fn load(suite: &'static dyn Suite, config: &Config, files: &DataStore) -> Result<Loaded, Error> {
+fn load(suite: &'static Suite, config: &Config, files: &DataStore) -> Result<Loaded, Error> {
     let mut loaded = Loaded {
         suite,
         sources: BTreeMap::new(),
         skipped: Vec::new(),
-        sets: suite.card().asked(config.scale, &config.sets),
+        sets: suite.card.asked(config.scale, &config.sets),
         asked: Vec::new(),
         frame: Frame {
             scale: config.scale,
             epochs: config.epochs,
-            on_request: match requested(config, suite.card()).next() {
+            on_request: match requested(config, suite.card).next() {
                 Some(_) => OnRequest::Included,
                 None => OnRequest::LeftOut,
             },
         },
     };
     loaded.asked = loaded.sets.iter().map(|set| set.title).collect();
-    let resting = suite
-        .chosen_on()
-        .iter()
-        .filter_map(|title| suite.card().set(title));
+    let resting = suite.card.chosen_on.iter();
+    let resting = resting.filter_map(|title| suite.card.set(title));
     let missing: Vec<_> = resting.filter(|set| !loaded.sets.contains(set)).collect();
     if config.scale != Scale::Smoke {
         loaded.sets.extend(missing);
@@ -131,7 +129,7 @@ fn load(suite: &'static dyn Suite, config: &Config, files: &DataStore) -> Result
             // The scale has no arms on the set.
             continue;
         }
-        match suite.load(set, &arms, files) {
+        match (suite.load)(set, &arms, files) {
             Ok(source) => {
                 loaded.sources.insert(set.title, source);
                 loaded.sets.push(set);
@@ -146,8 +144,8 @@ fn load(suite: &'static dyn Suite, config: &Config, files: &DataStore) -> Result
 impl Loaded {
     /// The arms under these choices. A set that was not asked for keeps only the arms that choose shared settings.
     fn plan(&self, choices: Choices<'_>) -> Plan {
-        let mut plan = Plan::new(self.suite, &self.sets, self.frame, choices);
-        stamp(self.suite.card(), &mut plan);
+        let mut plan = Plan::new(self.suite.card, &self.sets, self.frame, choices);
+        stamp(self.suite.card, &mut plan);
         plan.arms
             .retain(|arm| arm.role == Role::Common || self.is_asked(arm.set));
         plan
@@ -158,7 +156,7 @@ impl Loaded {
     }
 
     fn results(&self) -> Results {
-        Results::new(self.suite.card().metric.direction)
+        Results::new(self.suite.card.metric.direction)
     }
 }
 
@@ -239,7 +237,7 @@ fn conclude(
     outcome: Outcome,
 ) -> Result<SuiteRun, Error> {
     let _turn = store.reporting()?;
-    let (suite, card) = (loaded.suite, loaded.suite.card());
+    let (suite, card) = (loaded.suite, loaded.suite.card);
     let (mut shown, mut results) = what_is_there(store, loaded)?;
     let requested: Vec<&str> = requested(config, card).map(|model| model.name).collect();
     shown.arms.retain(|arm| {
@@ -247,7 +245,7 @@ fn conclude(
         is_shown || !card.is_on_request(arm.model)
     });
     results.note_failed(outcome.failed.iter().map(|(unit, _)| unit));
-    let claims = judge(card, &suite.claims(), &shown, &results);
+    let claims = judge(card, &(card.claims)(), &shown, &results);
     let mut notes = notes(config, card, &outcome);
     notes.extend(of_other_descriptions(
         store,
@@ -277,14 +275,14 @@ fn conclude(
                 ..account
             };
             let mut checks = vec![check::all_finished(&asked, &results)];
-            checks.extend(suite.checks(&account, files));
+            checks.extend(suite.checks.iter().map(|check| check.run(&account, files)));
             checks.extend(card.repeats.then(|| check::same_bits(&asked, &results)));
             checks
         }
         _ => Vec::new(),
     };
     account.checks = &checks;
-    let document = account.document(suite);
+    let document = account.document();
     let units = [shown.choosing(), shown.units()].concat();
     let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
     let mut written = keep(config, store, card.name, &document, &rows)?;
@@ -374,11 +372,11 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
         on_request: OnRequest::Included,
         ..loaded.frame
     };
-    let all: Vec<&Set> = suite.card().sets.iter().collect();
+    let all: Vec<&Set> = suite.card.sets.iter().collect();
     let mut results = loaded.results();
     loop {
-        let mut plan = Plan::new(suite, &all, frame, Choices::Of(&results));
-        stamp(suite.card(), &mut plan);
+        let mut plan = Plan::new(suite.card, &all, frame, Choices::Of(&results));
+        stamp(suite.card, &mut plan);
         let before = results.len();
         collect(
             &mut results,
@@ -391,8 +389,8 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
             let mut sets = loaded.sets.clone();
             sets.retain(|set| loaded.is_asked(set.title));
             sets.extend(all.iter().filter(|set| there.contains(&set.title)));
-            let mut shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
-            stamp(suite.card(), &mut shown);
+            let mut shown = Plan::new(suite.card, &sets, frame, Choices::Of(&results));
+            stamp(suite.card, &mut shown);
             // Units are run again of the first of the sets that are asked for, which need not be the first that are shown.
             let asked = loaded.plan(Choices::Of(&results));
             collect(&mut results, &asked.repeats, store)?;

@@ -3,19 +3,37 @@
 //! A suite that trains nothing, or only what takes seconds, is a [`Study`] in a file here, and a line in [`SUITES`]: a
 //! function for each statement, which returns numbers and where they must lie.
 //!
-//! A new suite of training runs is a file here, and a line in [`SUITES`]:
+//! A suite of training runs is a [`Suite`] in a file here, and a line in [`SUITES`]. It can be in another crate as well, which
+//! runs it with [`reproduce_suites`](crate::reproduce_suites): `tests/it/a_suite_of_ones_own.rs` has all that there is to
+//! write, in two hundred lines. It holds
 //!
-//! 1. A [`Card`](bochner_report::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
-//!    baseline, the published numbers, and the texts of the report.
-//! 2. [`arms`](bochner_report::suite::Experiment::arms) of a set at a scale. An [`Arm`](bochner_report::plan::Arm) is a model with its splits or seeds and its
-//!    settings, any serde struct with a field `epochs`: best the model's and the training's own types, whole. An arm that
-//!    depends on a choice is left out until
-//!    [`Choices::best`](bochner_report::plan::Choices::best) has made it from arms of [`Role::Choice`](bochner_report::plan::Role::Choice).
-//! 3. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
-//!    [`Trial`](crate::Trial) for each unit. Trials of the models of this workspace are in [`trial`](crate::trial).
-//! 4. [`claims`](bochner_report::suite::Experiment::claims) as data. The tests of this module refuse a claim about a model that no arm has.
-//! 5. [`checks`](Suite::checks) of scale `smoke`, and [`report`](bochner_report::suite::Experiment::report), put together from
-//!    [`sections`](bochner_report::sections).
+//! 1. A [`Card`](bochner_report::suite::Card): names of sets and models as the paper has them, the metric and its direction,
+//!    the baseline, the published numbers, and the texts and tables of the page, put together from
+//!    [`Section`](bochner_report::sections::Section)s.
+//! 2. The [`arms`](bochner_report::suite::Card::arms) of a set at a scale. An [`Arm`] is a model with its splits or seeds and
+//!    its settings, any serde struct with a field `epochs`: best the model's and the training's own types, whole. An arm that
+//!    depends on a choice is left out until [`Choices::best`](bochner_report::plan::Choices::best) has made it from arms of
+//!    [`Role::Choice`].
+//! 3. [`claims`](bochner_report::suite::Card::claims) as data. The tests of this module refuse a claim about a model that no
+//!    arm has. What claims name runs first.
+//! 4. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
+//!    [`Trial`](crate::Trial) for each unit. For a model of `bochner_models` that is a
+//!    [`ModelTrial`](crate::trial::model::ModelTrial) of its trainer and of a [`Probe`](crate::trial::model::Probe), which
+//!    measures the errors after an epoch:
+//!
+//!    ```text
+//!    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+//!        let settings: Settings = read_settings(unit)?;
+//!        let split = split_of(unit, &self.splits)?;
+//!        let trial = ModelTrial::new(unit, || {
+//!            let task = Task::new(self.inputs.clone(), self.target.clone(), split.train.clone())?;
+//!            let trainer = Trainer::new(&settings.model, &settings.training, task, Seed::new(unit.seed))?;
+//!            Ok((trainer, Errors { table: self, split }))
+//!        });
+//!        Ok(Box::new(trial?))
+//!    }
+//!    ```
+//! 5. [`checks`](Suite::checks) of scale `smoke`.
 //!
 //! Whatever decides a result is in a unit, whose id is a fingerprint of it: once rows of a suite are published, its names
 //! stay as they are, and so do the names and values of its settings, wherever they stand
@@ -64,18 +82,20 @@ use crate::complexity::COMPLEXITY;
 use crate::propositions::PROPOSITIONS;
 use crate::study::Study;
 use crate::suite::Suite;
+use bochner_report::plan::{Arm, ChosenBy, Role};
+use bochner_report::suite::At;
 
 /// A suite that can be asked for by name.
 #[derive(Clone, Copy)]
 pub enum Entry {
     /// It is made of training runs.
-    Trained(&'static dyn Suite),
+    Trained(&'static Suite),
     /// Its statements are measured in one go.
     Study(&'static Study),
 }
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 19] = [
+pub static SUITES: &[Entry] = &[
     Entry::Study(&PROPOSITIONS),
     Entry::Study(&CAUSAL),
     Entry::Study(&EXPLANATIONS),
@@ -97,6 +117,52 @@ pub const SUITES: [Entry; 19] = [
     Entry::Trained(&TRANSLATION),
 ];
 
+/// The names of all suites, in their order.
+pub fn names() -> Vec<&'static str> {
+    SUITES.iter().map(|suite| suite.name()).collect()
+}
+
+/// The suites that are made of training runs.
+pub fn trained() -> impl Iterator<Item = &'static Suite> {
+    SUITES.iter().filter_map(|suite| suite.trained())
+}
+
+/// Adds the arms among which a criterion chooses, unless there is one alone. Returns the place of the choice once it is made.
+fn chosen(at: &At<'_>, arms: &mut Vec<Arm>, candidates: Vec<Arm>, by: ChosenBy) -> Option<usize> {
+    if candidates.len() == 1 {
+        return Some(0);
+    }
+    let best = at.choices.best(&candidates, by);
+    arms.extend(candidates);
+    best
+}
+
+/// Adds the baseline with the `first` settings, for which all other models of a set with a gate wait. Returns the settings
+/// of all models once they are known: the first, or those of the arms of a second grid that a criterion chooses where the
+/// first miss the gate.
+fn past_gate<S>(
+    at: &At<'_>,
+    arms: &mut Vec<Arm>,
+    (first, baseline): (S, Arm),
+    again: impl FnOnce() -> (Vec<S>, Vec<Arm>),
+    by: ChosenBy,
+) -> Option<S> {
+    let reached = at.choices.reaches(at.card, at.set, &baseline);
+    arms.push(baseline.clone().with_role(Role::Choice));
+    match reached {
+        Some(true) => Some(first),
+        Some(false) => {
+            let (mut settings, candidates) = again();
+            let best = chosen(at, arms, candidates, by)?;
+            Some(settings.swap_remove(best))
+        }
+        None => {
+            arms.push(baseline);
+            None
+        }
+    }
+}
+
 /// So many splits, each with its number as its seed.
 fn folds(n: usize) -> impl Iterator<Item = (usize, u64)> {
     (0..n).map(|fold| (fold, fold as u64))
@@ -111,13 +177,13 @@ impl Entry {
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Trained(suite) => suite.card().name,
+            Self::Trained(suite) => suite.card.name,
             Self::Study(study) => study.name,
         }
     }
 
     /// The suite, if it is made of training runs.
-    pub fn trained(self) -> Option<&'static dyn Suite> {
+    pub fn trained(self) -> Option<&'static Suite> {
         match self {
             Self::Trained(suite) => Some(suite),
             Self::Study(_) => None,

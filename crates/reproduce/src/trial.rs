@@ -4,7 +4,7 @@ pub mod datapoints;
 mod early_stopping;
 pub mod events;
 pub mod gaussian_process;
-pub(crate) mod model;
+pub mod model;
 pub mod nodes;
 pub mod regressor;
 pub mod rows;
@@ -290,18 +290,24 @@ pub(crate) fn failed(unit: &Unit, error: &dyn fmt::Display) -> Error {
 }
 
 /// The split of a unit.
-pub(crate) fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, Error> {
+///
+/// # Errors
+/// [`Error::Trial`] if there is none of its number.
+pub fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, Error> {
     let split = splits.get(unit.split);
     split.ok_or_else(|| failed(unit, &"there is no such split"))
 }
 
 /// The numbers of rows to train on, for validation and for test.
-pub(crate) fn sizes(split: &Split) -> [usize; 3] {
+pub fn sizes(split: &Split) -> [usize; 3] {
     [&split.train, &split.validation, &split.test].map(Vec::len)
 }
 
 /// The settings of a unit as its suite knows them.
-pub(crate) fn read_settings<T: DeserializeOwned>(unit: &Unit) -> Result<T, Error> {
+///
+/// # Errors
+/// [`Error::Trial`] if they are those of another suite.
+pub fn read_settings<T: DeserializeOwned>(unit: &Unit) -> Result<T, Error> {
     let settings = unit.settings.read();
     settings.map_err(|error| failed(unit, &format!("its settings are not this suite's: {error}")))
 }

@@ -8,10 +8,10 @@ use crate::suite::Set;
 use crate::{Account, Number, Scale};
 
 /// The validation value of the baseline on each set with a gate, its settings, and whether the set counts. Nothing
-/// is written at scale `smoke`.
-pub fn gates(document: &mut Document, account: &Account<'_>) {
+/// is written at scale `smoke`, or where no set has a gate.
+pub(crate) fn gates(account: &Account<'_>, document: &mut Document) {
     let card = account.card;
-    if account.plan.scale == Scale::Smoke {
+    if account.plan.scale == Scale::Smoke || card.sets.iter().all(|set| set.gate.is_none()) {
         return;
     }
     let rows = account
@@ -89,7 +89,7 @@ fn gate_row(account: &Account<'_>, set: &Set, gate: f64) -> Option<Vec<String>> 
 }
 
 /// Says loudly which models are better on a test part than is believable. Nothing is written at scale `smoke`.
-pub(crate) fn alarms(document: &mut Document, account: &Account<'_>) {
+pub(crate) fn alarms(account: &Account<'_>, document: &mut Document) {
     if account.plan.scale != Scale::Smoke {
         let alarms = account
             .plan

@@ -22,7 +22,7 @@ const POWER: &str = "Published d is the paper's, on the same sets. Power is the 
                      Without any effect the chance is";
 
 /// The comparisons that verdicts rest on, claim by claim.
-pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
+pub(crate) fn behind_verdicts(account: &Account<'_>, document: &mut Document) {
     let fine = account.card.metric.fine;
     let claims = account.claims.iter();
     let rows = claims.flat_map(|claim| {
@@ -81,7 +81,7 @@ fn published(gain: Option<f64>, fine: usize) -> String {
 
 /// Every model against the baseline in the mean over the sets that count, beside the paper's. Nothing is written at scale
 /// `smoke`.
-pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
+pub fn averaged_over_sets(account: &Account<'_>, document: &mut Document) {
     let (card, plan) = (account.card, account.plan);
     if plan.scale == Scale::Smoke {
         return;

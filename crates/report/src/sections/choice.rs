@@ -1,60 +1,15 @@
-//! The norm p that validation chose.
+//! The settings and norms that validation chose.
 
 use super::NOTHING;
 use crate::document::Document;
-use crate::plan::{Arm, Role};
-use crate::row::Row;
-use crate::statistics::{mean, population_deviation};
-use crate::suite::Metric;
+use crate::plan::{Arm, ChosenBy, Role};
+use crate::statistics::mean;
 use crate::{Account, Number};
-use bochner_datasets::Protocol;
-use std::collections::BTreeMap;
-
-/// The criterion of a choice among arms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChosenBy {
-    /// The best mean validation value; among equal ones the smaller loss beside it.
-    Value,
-    /// The smallest mean loss on the validation part, in the epoch that validation chose.
-    Loss,
-    /// The smallest mean of a measure that is a loss on the validation part.
-    Measure(&'static str),
-}
-
-impl ChosenBy {
-    /// The loss that is recorded beside a validation value, or in its place.
-    fn loss(self, account: &Account<'_>, arm: &Arm) -> Option<f64> {
-        match self {
-            Self::Measure(name) => account.results.measure(arm, name),
-            Self::Value | Self::Loss => {
-                let losses = account.results.of(arm).into_iter();
-                let losses = losses.map(|row| row.validation_loss);
-                mean(&losses.collect::<Option<Vec<f64>>>()?).ok()
-            }
-        }
-    }
-
-    /// The value by which a complete arm is chosen.
-    fn seen(self, account: &Account<'_>, arm: &Arm) -> Option<f64> {
-        let value = account.results.mean(arm, Number::Validation);
-        match self {
-            Self::Value => value,
-            Self::Loss | Self::Measure(_) => value.and_then(|_| self.loss(account, arm)),
-        }
-    }
-
-    fn show(self, metric: &Metric, seen: f64) -> String {
-        match self {
-            Self::Value => format!("{:.1$}", metric.show(seen), metric.fine),
-            Self::Loss | Self::Measure(_) => format!("{seen:.3}"),
-        }
-    }
-}
 
 /// For each model that arms of [`Role::OwnChoice`] or [`Role::Choice`] stand for, what validation saw of each norm
 /// and which one it chose, with the loss that the choice looks at in brackets. Nothing is written unless there was a
 /// choice.
-pub fn chosen_norms(document: &mut Document, account: &Account<'_>, by: ChosenBy, text: &str) {
+pub fn chosen_norms(account: &Account<'_>, document: &mut Document, by: ChosenBy, text: &str) {
     let (plan, metric) = (account.plan, account.card.metric);
     let arms = plan
         .arms
@@ -69,7 +24,7 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, by: ChosenBy
             let seen = arms.iter().map(|arm| {
                 let (p, digits) = (arm.settings().p()?, metric.digits);
                 let found = metric.show(account.results.mean(*arm, Number::Validation)?);
-                let loss = by.loss(account, arm);
+                let loss = by.loss(account.results, arm);
                 let loss = loss.map_or(String::new(), |loss| format!(" ({loss:.3})"));
                 Some(format!("{p}: {found:.digits$}{}{loss}", metric.unit()))
             });
@@ -85,10 +40,10 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, by: ChosenBy
     }
 }
 
-/// Writes the validation of each of the settings among which a choice for a model was made: once for all sets together,
+/// Writes the validation of each of the settings among which a choice for the baseline was made: once for all sets together,
 /// then once more on each set of its own. Nothing is written unless there was a choice.
-pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str, by: ChosenBy) {
-    let plan = account.plan;
+pub fn chosen_settings(account: &Account<'_>, document: &mut Document, by: ChosenBy) {
+    let (plan, model) = (account.plan, account.card.baseline);
     let (seen_on, best) = match by {
         ChosenBy::Value => ("Validation values on the first fold", "best"),
         ChosenBy::Loss => (
@@ -116,7 +71,7 @@ pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &s
         document.text(format!(
             "{seen_on}; the settings with the {best} mean hold for all models."
         ));
-        settings_seen(document, account, &common, by);
+        settings_seen(account, document, &common, by);
     }
     for set in plan.sets() {
         let own = of(Some(set));
@@ -126,21 +81,27 @@ pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &s
                 "With the settings chosen for all sets, the {model} missed the gate on {set}. {seen_on}; the settings \
                  with the {best} one hold for all models on {set}."
             ));
-            settings_seen(document, account, &own, by);
+            settings_seen(account, document, &own, by);
         }
     }
 }
 
 /// A row for each of the settings, a column for each set, and the mean over the sets if there are several.
-fn settings_seen(document: &mut Document, account: &Account<'_>, arms: &[&Arm], by: ChosenBy) {
+fn settings_seen(account: &Account<'_>, document: &mut Document, arms: &[&Arm], by: ChosenBy) {
     let metric = account.card.metric;
     let on: Vec<&[&Arm]> = arms.chunk_by(|a, b| a.set == b.set).collect();
-    let shown = |value: Option<f64>| match value {
-        Some(value) => by.show(&metric, value),
-        None => NOTHING.to_owned(),
+    let seen = |arm: &Arm| match by {
+        ChosenBy::Value => account.results.mean(arm, Number::Validation),
+        _ if account.results.is_complete(arm) => by.loss(account.results, arm),
+        _ => None,
+    };
+    let shown = |value: Option<f64>| match (by, value) {
+        (_, None) => NOTHING.to_owned(),
+        (ChosenBy::Value, Some(value)) => format!("{:.1$}", metric.show(value), metric.fine),
+        (_, Some(loss)) => format!("{loss:.3}"),
     };
     let rows = on[0].iter().enumerate().map(|(place, arm)| {
-        let seen = on.iter().map(|arms| by.seen(account, arms.get(place)?));
+        let seen = on.iter().map(|arms| seen(arms.get(place)?));
         let seen: Vec<Option<f64>> = seen.collect();
         let all: Option<Vec<f64>> = seen.iter().copied().collect();
         let average = all.and_then(|all| mean(&all).ok());
@@ -156,7 +117,7 @@ fn settings_seen(document: &mut Document, account: &Account<'_>, arms: &[&Arm], 
 }
 
 /// Names the choices that are not made, for which models wait.
-pub fn waiting(document: &mut Document, account: &Account<'_>) {
+pub(crate) fn waiting(account: &Account<'_>, document: &mut Document) {
     let choosing = account.plan.arms.iter().filter(|arm| arm.role.is_choice());
     let open = choosing.filter(|arm| !account.results.is_complete(*arm));
     let say = |arm: &Arm| {
@@ -168,66 +129,4 @@ pub fn waiting(document: &mut Document, account: &Account<'_>) {
     let mut waiting: Vec<String> = open.map(say).collect();
     waiting.dedup();
     document.list(waiting);
-}
-
-/// Writes the results of each model if validation chooses its norm on each split, among its own arm and those of
-/// [`Role::Candidate`]. Nothing is written without candidates.
-pub fn chosen_on_each_split(document: &mut Document, account: &Account<'_>) {
-    let arms = account.plan.compared().filter(|arm| arm.tag.is_none());
-    let rows: Vec<Vec<String>> = arms.filter_map(|arm| chosen_row(account, arm)).collect();
-    if rows.is_empty() {
-        return;
-    }
-    document.heading("The norm p chosen by validation");
-    document.text(
-        "On each split, the p of {1, 1.5, 1.8, 2, 3} with the smallest validation error; V is the test error of that \
-         model in the epoch that validation chose.",
-    );
-    document.table(
-        &["set", "model", "V, p chosen", "V, p released", "chosen p"],
-        rows,
-    );
-}
-
-fn chosen_row(account: &Account<'_>, arm: &Arm) -> Option<Vec<String>> {
-    let (results, metric) = (account.results, account.card.metric);
-    let alike = |other: &&Arm| {
-        (other.set, other.model, other.preset, other.protocol)
-            == (arm.set, arm.model, arm.preset, arm.protocol)
-    };
-    let among: Vec<&Arm> = account.plan.compared().filter(alike).collect();
-    let complete = among.iter().all(|arm| results.is_complete(*arm));
-    if arm.protocol == Protocol::R90 || among.len() < 2 || !complete {
-        return None;
-    }
-    // The candidate with the best validation value on a split.
-    let best = |split: usize| -> Option<&Row> {
-        let rows = among
-            .iter()
-            .filter_map(|arm| results.row(arm.units.get(split)?));
-        let judged = rows.filter_map(|row| Some((metric.direction.loss(row.validation?), row)));
-        judged
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, row)| row)
-    };
-    let chosen: Vec<&Row> = (0..arm.units.len()).filter_map(best).collect();
-    let shown = |rows: &[&Row]| {
-        let values: Vec<f64> = rows.iter().filter_map(|row| row.v_number).collect();
-        let deviation = metric.factor() * population_deviation(&values).ok()?;
-        Some(metric.spread(metric.show(mean(&values).ok()?), deviation))
-    };
-    let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    for p in chosen.iter().filter_map(|row| row.unit.settings.p()) {
-        *times.entry(p.to_string()).or_default() += 1;
-    }
-    let times = times
-        .iter()
-        .map(|(p, times)| format!("{p} ({times} times)"));
-    Some(vec![
-        arm.set.to_owned(),
-        arm.model.to_owned(),
-        shown(&chosen)?,
-        shown(&results.of(arm))?,
-        times.collect::<Vec<_>>().join(", "),
-    ])
 }

@@ -1,29 +1,21 @@
 //! Models against each other, split by split.
 
-use super::tables::{Columns, cells, published};
+use super::tables::{published, row_of};
 use super::{NOT_ADEQUATE, NOTHING};
 use crate::document::Document;
 use crate::plan::Arm;
 use crate::statistics::Paired;
 use crate::{Account, Number, Preset, Scale};
 
-/// The texts of a section of comparisons.
-#[derive(Clone, Copy, Debug)]
-pub struct Comparison<'a> {
-    /// The heading.
-    pub heading: &'static str,
-    /// The explanation of its numbers.
-    pub text: &'static str,
-    /// The explanation of pairs in which one thing is added.
-    pub steps: &'static str,
-    /// The columns that name an arm.
-    pub names: Columns<'a>,
-}
+/// The explanation of the numbers of comparisons.
+const DIFFERENCES: &str = "Model less the other model in the same run, which is on the same split and starts from the same \
+                           seed: mean ± SE (SE' where folds share training rows), wins of n. What is found rests on the \
+                           two-sided 95 % interval of each comparison by itself; the claims above are judged together.";
 
-/// Each arm against those that its model names, then the pairs in which one thing is added.
-pub fn against_baseline(document: &mut Document, account: &Account<'_>, section: &Comparison<'_>) {
-    let plan = account.plan;
-    let head = section.names.iter().map(|(name, _)| *name);
+/// Writes each arm against those that its model names, then the pairs in which one thing is added.
+pub fn comparisons(account: &Account<'_>, document: &mut Document) {
+    let (card, plan) = (account.card, account.plan);
+    let head = card.names.iter().map(|(name, _)| *name);
     let rest = [
         "against",
         "published d",
@@ -33,16 +25,19 @@ pub fn against_baseline(document: &mut Document, account: &Account<'_>, section:
         "found in R",
     ];
     let head: Vec<&str> = head.chain(rest).collect();
-    let model = |arm: &Arm| account.card.model(arm.model);
+    let model = |arm: &Arm| card.model(arm.model);
     let table = |pairs: Vec<(&Arm, &Arm)>| {
         let rows = pairs
             .into_iter()
-            .filter_map(|(arm, other)| row(account, section.names, arm, other));
+            .filter_map(|(arm, other)| row(account, arm, other));
         rows.collect::<Vec<_>>()
     };
 
-    document.heading(section.heading);
-    document.text(section.text);
+    document.heading("Model against model, run by run");
+    document.text(match card.published {
+        [] => DIFFERENCES.to_owned(),
+        _ => format!("{DIFFERENCES} Published differences are unpaired."),
+    });
     let pairs = plan.compared().flat_map(|arm| {
         let against = model(arm).map_or(&[][..], |model| model.against).iter();
         against.filter_map(move |other| Some((arm, plan.beside(arm, other)?)))
@@ -52,19 +47,24 @@ pub fn against_baseline(document: &mut Document, account: &Account<'_>, section:
     let steps = plan
         .compared()
         .filter(|arm| arm.preset == Preset::Paper && arm.tag.is_none());
-    let steps = steps.filter_map(|arm| Some((arm, plan.beside(arm, model(arm)?.simpler?)?)));
+    let steps = steps.filter_map(|arm| Some((arm, plan.beside(arm, model(arm)?.simpler?.0)?)));
     let steps: Vec<(&Arm, &Arm)> = steps.collect();
     let rows = table(steps.clone());
     if !rows.is_empty() {
         document.heading("One step at a time");
-        document.text(section.steps);
+        let added = card.models.iter().filter_map(|model| model.simpler);
+        let added: Vec<String> = added
+            .map(|(model, thing)| format!("{thing} to {model}"))
+            .collect();
+        document.text(format!(
+            "Pairs named before anything was run, in which one thing is added: {}. Reported, not judged.",
+            added.join(", ")
+        ));
         document.table(&head, rows);
         document.list(equal(account, &steps));
     }
     if plan.scale != Scale::Smoke {
-        let gaps = plan
-            .compared()
-            .filter_map(|arm| gap(account, section.names, arm));
+        let gaps = plan.compared().filter_map(|arm| gap(account, arm));
         document.list(gaps.collect());
     }
 }
@@ -99,7 +99,7 @@ fn equal(account: &Account<'_>, steps: &[(&Arm, &Arm)]) -> Vec<String> {
     }
 }
 
-fn row(account: &Account<'_>, names: Columns<'_>, arm: &Arm, other: &Arm) -> Option<Vec<String>> {
+fn row(account: &Account<'_>, arm: &Arm, other: &Arm) -> Option<Vec<String>> {
     let metric = account.card.metric;
     let on = |number| account.results.compare(arm, other, number);
     let found = |paired: &Paired| match account.plan.scale {
@@ -111,7 +111,7 @@ fn row(account: &Account<'_>, names: Columns<'_>, arm: &Arm, other: &Arm) -> Opt
     let printed = published(account, arm).zip(published(account, other));
     let printed =
         printed.map(|(own, other)| format!("{:+.1$}", own.mean - other.mean, metric.digits));
-    let mut row = cells(account, arm, names)?;
+    let mut row = row_of(account, arm, account.card.names)?;
     row.extend([
         other.model.to_owned(),
         printed.unwrap_or(NOTHING.into()),
@@ -124,7 +124,7 @@ fn row(account: &Account<'_>, names: Columns<'_>, arm: &Arm, other: &Arm) -> Opt
 }
 
 /// Says so if the optimism of an arm differs from the baseline's by as much as the models do.
-fn gap(account: &Account<'_>, names: Columns<'_>, arm: &Arm) -> Option<String> {
+fn gap(account: &Account<'_>, arm: &Arm) -> Option<String> {
     let (card, metric) = (account.card, account.card.metric);
     let is_compared = card.model(arm.model)?.against.contains(&card.baseline);
     let baseline = account
@@ -133,7 +133,7 @@ fn gap(account: &Account<'_>, names: Columns<'_>, arm: &Arm) -> Option<String> {
         .filter(|_| is_compared)?;
     let v = account.results.compare(arm, baseline, Number::V)?.mean;
     let gap = account.results.compare(arm, baseline, Number::R)?.mean - v;
-    let names = cells(account, arm, names)?;
+    let names = row_of(account, arm, card.names)?;
     let (fine, points) = (metric.fine, metric.step());
     (gap != 0.0 && gap.abs() >= v.abs()).then(|| {
         let reading = match &names[2..] {

@@ -10,8 +10,8 @@ use crate::{Account, Preset};
 /// Pictures of the first split of each arm, set by set; `is_evidence` tells the models whose loss is minus the log
 /// evidence of a row, which may lie below zero.
 pub fn pictures_of_the_first_split(
-    document: &mut Document,
     account: &Account<'_>,
+    document: &mut Document,
     is_evidence: impl Fn(&str) -> bool,
 ) {
     let value = match account.card.metric {

@@ -3,8 +3,8 @@
 use super::{NOT_ADEQUATE, NOTHING};
 use crate::document::{Document, significant};
 use crate::plan::Arm;
+use crate::row;
 use crate::row::Row;
-use crate::row::at_last;
 use crate::suite::{Line, Published};
 use crate::{Account, Number, Scale};
 
@@ -91,7 +91,7 @@ pub const OWN: Columns<'static> = &[
 ];
 
 /// The paper's numbers beside ours, set by set, with a line for each published model that was not run.
-pub fn against_paper(document: &mut Document, account: &Account<'_>, columns: Columns<'_>) {
+pub(super) fn against_paper(account: &Account<'_>, document: &mut Document, columns: Columns<'_>) {
     let plan = account.plan;
     let rows = plan.sets().into_iter().flat_map(|set| {
         let arms = || plan.compared().filter(move |arm| arm.set == set);
@@ -100,7 +100,7 @@ pub fn against_paper(document: &mut Document, account: &Account<'_>, columns: Co
                 .iter()
                 .any(|arm| (arm.set, arm.model) == (set, model))
         };
-        let ours = arms().filter_map(|arm| cells(account, arm, columns));
+        let ours = arms().filter_map(|arm| row_of(account, arm, columns));
         let published = account
             .card
             .published
@@ -112,25 +112,31 @@ pub fn against_paper(document: &mut Document, account: &Account<'_>, columns: Co
     write(document, columns, rows.collect());
 }
 
-/// Our numbers, arm by arm.
-pub fn own_numbers(document: &mut Document, account: &Account<'_>, columns: Columns<'_>) {
+/// Writes a table with a row for each arm that has a finished unit.
+pub fn table(account: &Account<'_>, document: &mut Document, columns: Columns<'_>) {
     let arms = account.plan.compared();
-    let rows = arms.filter_map(|arm| cells(account, arm, columns));
+    let rows = arms.filter_map(|arm| row_of(account, arm, columns));
     write(document, columns, rows.collect());
 }
 
-/// Our measures, arm by arm: `column` says in which epoch, as [`Column::Measure`] or [`Column::AtLast`]; `rest` stands
-/// behind them.
-pub fn own_measures(
-    document: &mut Document,
-    account: &Account<'_>,
-    [names, rest]: [Columns<'_>; 2],
-    measures: &[&'static str],
-    column: fn(&'static str) -> Column,
-) {
-    let measures = measures.iter().map(|&name| (name, column(name)));
-    let measures: Vec<(&'static str, Column)> = measures.collect();
-    own_numbers(document, account, &[names, &measures, rest].concat());
+/// The columns of measures, by their names.
+pub const fn measures<const N: usize>(names: [&'static str; N]) -> [(&'static str, Column); N] {
+    let (mut columns, mut place) = ([("", Column::N); N], 0);
+    while place < N {
+        columns[place] = (names[place], Column::Measure(names[place]));
+        place += 1;
+    }
+    columns
+}
+
+/// The columns of measures after the last epoch, by their names.
+pub const fn at_last<const N: usize>(names: [&'static str; N]) -> [(&'static str, Column); N] {
+    let (mut columns, mut place) = ([("", Column::N); N], 0);
+    while place < N {
+        columns[place] = (names[place], Column::AtLast(names[place]));
+        place += 1;
+    }
+    columns
 }
 
 fn write(document: &mut Document, columns: Columns<'_>, rows: Vec<Vec<String>>) {
@@ -139,7 +145,7 @@ fn write(document: &mut Document, columns: Columns<'_>, rows: Vec<Vec<String>>) 
 }
 
 /// The cells of an arm; `None` while no unit is finished.
-pub(super) fn cells(account: &Account<'_>, arm: &Arm, columns: Columns<'_>) -> Option<Vec<String>> {
+pub fn row_of(account: &Account<'_>, arm: &Arm, columns: Columns<'_>) -> Option<Vec<String>> {
     let rows = account.results.of(arm);
     rows.first()?;
     let cell = |column| cell(account, arm, &rows, column).unwrap_or(NOTHING.into());
@@ -186,7 +192,7 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
         Column::N => rows.len().to_string(),
         Column::Seconds => format!("{:.1}", average(&|row| row.seconds)),
         Column::Measure(name) => significant(account.results.measure(arm, name)?),
-        Column::AtLast(name) => significant(account.results.measure(arm, &at_last(name))?),
+        Column::AtLast(name) => significant(account.results.measure(arm, &row::at_last(name))?),
     })
 }
 

@@ -11,7 +11,7 @@ use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_nn::parameter_count;
 use bochner_numerics::Seed;
 use bochner_report::Preset;
-use bochner_report::check::{Check, Mark};
+use bochner_report::check::Mark;
 use bochner_report::suite::Set;
 use dfdx::tensor::Cpu;
 use rand::Rng;
@@ -96,7 +96,7 @@ const INCREMENTS: [(&str, usize); 8] = [
 ];
 
 /// The increments of the published numbers of parameters come out exactly.
-pub(crate) fn increments() -> Check {
+pub(crate) fn increments() -> Mark {
     let count = |model: &str| {
         let p = INCREMENTS
             .iter()
@@ -118,10 +118,7 @@ pub(crate) fn increments() -> Check {
         (Err(error), _) | (_, Err(error)) => Some(format!("{model}: {error}")),
     };
     let defects: Vec<String> = INCREMENTS.iter().filter_map(differ).collect();
-    Check {
-        name: "numbers of parameters differ by the published increments",
-        mark: Mark::of(&defects, INCREMENTS.len(), "mechanisms"),
-    }
+    Mark::new(&defects, INCREMENTS.len(), "mechanisms")
 }
 
 #[cfg(test)]
@@ -158,6 +155,6 @@ mod tests {
 
     #[test]
     fn increments_are_the_published_ones() {
-        assert_eq!(increments().mark, Mark::Passed("8 mechanisms".into()));
+        assert_eq!(increments(), Mark::Passed("8 mechanisms".into()));
     }
 }

@@ -1,7 +1,7 @@
 //! The outcome of a run of a suite, in words.
 
 use crate::runner::Outcome;
-use bochner_report::check::{Check, Mark};
+use bochner_report::check::{Checked, Mark};
 use bochner_report::judge::Judged;
 use bochner_report::skipped::{Remedy, Skipped};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub struct SuiteRun {
     /// Whether the sets were asked for by name.
     pub by_name: bool,
     /// The checks of scale `smoke`; none at other scales, with other epochs, or of some models alone.
-    pub checks: Vec<Check>,
+    pub checks: Vec<Checked>,
     /// The claims of the paper.
     pub claims: Vec<Judged>,
     /// The report, in both forms, the rows and the artefacts.
@@ -37,7 +37,7 @@ impl SuiteRun {
     ///
     /// A set that cannot be had may be missing unless it was asked for by name; a wrong file never.
     pub fn is_good(&self) -> bool {
-        let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
+        let passed = |check: &Checked| !matches!(check.mark, Mark::Failed(_));
         let wrong = |skipped: &Skipped| skipped.remedy == Remedy::Repair;
         self.outcome.failed.is_empty()
             && !self

@@ -5,7 +5,6 @@ use crate::fixtures::unit;
 use crate::store::atomic::beside;
 use crate::trial::{EarlyStopping, Evaluation, Facts, Finals, Findings, Rule, Step};
 use bochner_report::row::Curve;
-use bochner_report::suite::Experiment;
 use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -116,7 +115,7 @@ struct Toy {
 
 impl Units for Toy {
     fn card(&self) -> &'static Card {
-        crate::suites::REGRESSION.card()
+        crate::suites::REGRESSION.card
     }
 
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {

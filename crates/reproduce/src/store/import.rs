@@ -176,11 +176,10 @@ mod tests {
     use super::*;
     use crate::fixtures;
     use crate::suites::REGRESSION;
-    use bochner_report::suite::Experiment;
 
     fn unit() -> Unit {
         let versions = Some(Versions {
-            suite: REGRESSION.card().version,
+            suite: REGRESSION.card.version,
             results: RESULTS,
             defaults: "d".into(),
             data: None,
@@ -201,7 +200,7 @@ mod tests {
     }
 
     fn read(other: &Path) -> Result<Imports, Error> {
-        Imports::read(&[other.to_owned()], REGRESSION.card())
+        Imports::read(&[other.to_owned()], REGRESSION.card)
     }
 
     #[test]

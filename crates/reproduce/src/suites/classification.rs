@@ -3,7 +3,9 @@
 //! Everything is named here, before anything is run: the eight settings among which validation chooses for the
 //! softmax Transformer alone, the accuracies that it must reach in validation for a set to count, and the comparisons.
 
-use super::folds;
+mod control;
+
+use super::{chosen, folds, past_gate};
 use crate::Error;
 use crate::checks::sentences;
 use crate::mechanisms::{OF_OTHER_PAPERS, TRANSFORMER, clipped, encoder, mechanism};
@@ -11,20 +13,15 @@ use crate::suite::{Source, Suite};
 use crate::trial::sentences::{BayesSettings, Corpus, SentenceSettings};
 use bochner_datasets::{DataStore, Protocol};
 use bochner_models::training::TrainingConfig;
-use bochner_report::check::{self, Check};
+use bochner_report::check::{Check, falls_below};
 use bochner_report::claim::{Claim, Hypothesis};
-use bochner_report::document::Document;
-use bochner_report::plan::{Arm, Role};
-use bochner_report::sections::{self, Column, Columns, Comparison, NAMES};
-use bochner_report::suite::{At, Card, Experiment, Line, Metric, Model, Set, about, line};
-use bochner_report::{Account, Number, Preset, Scale, Settings, Unit};
+use bochner_report::plan::{Arm, ChosenBy, Role};
+use bochner_report::sections::{self, BESIDE_BOTH, Column, Columns, OWN, Section};
+use bochner_report::suite::{At, Card, Line, Metric, Model, Set, about, line};
+use bochner_report::{Number, Preset, Scale, Unit};
 
 /// The suite.
-pub const CLASSIFICATION: Classification = Classification;
-
-/// Table 2.
-#[derive(Clone, Copy, Debug)]
-pub struct Classification;
+pub static CLASSIFICATION: Suite = Suite::new(&CARD, load, CHECKS);
 
 const BAYES: &str = BayesSettings::MODEL;
 const AGAINST: &[&str] = &[TRANSFORMER];
@@ -65,7 +62,6 @@ const AT_SMOKE: [Candidate; 1] = [(32, 0.0, 0.0, 2, 1e-3, 0.0)];
 
 static CARD: Card = Card {
     name: "classification",
-    version: 1,
     table: "Table 2",
     title: "Table 2, classification of sentences",
     sets: &[
@@ -87,10 +83,16 @@ static CARD: Card = Card {
         Model::new("Expsin", AGAINST),
         Model::new("Linear", AGAINST),
         Model::new("IKA-S", AGAINST).judged(),
-        Model::new("IKA-NS", AGAINST).after("IKA-S").judged(),
-        Model::new("IKAN", AGAINST).after("IKA-NS").judged(),
+        Model::new("IKA-NS", AGAINST)
+            .after("IKA-S", "a second set of spectral points")
+            .judged(),
+        Model::new("IKAN", AGAINST)
+            .after("IKA-NS", "a norm of its own")
+            .judged(),
         Model::new("IKAN-direct", AGAINST).judged(),
-        Model::new("MIKAN", AGAINST).after("IKAN").judged(),
+        Model::new("MIKAN", AGAINST)
+            .after("IKAN", "the copula")
+            .judged(),
         Model::new("Performer", AGAINST).on_request(),
         Model::new("CAT", AGAINST).on_request(),
         Model::new("bipolar", AGAINST).on_request(),
@@ -100,7 +102,6 @@ static CARD: Card = Card {
     baseline: TRANSFORMER,
     against: "the Transformer",
     published: &PUBLISHED,
-    repeats: true,
     opening: "Accuracies in per cent. The **R-number** is the best accuracy over all epochs on the test part: the test \
               part chose the epoch, so it is optimistic, and it is what the code reports that the paper follows. The \
               **V-number** is the test accuracy in the epoch that is best on a separate validation part. Published \
@@ -134,7 +135,48 @@ static CARD: Card = Card {
          accuracies to the last digit, and IKAN and MIKAN, whose copula hardly leaves independence, may have them as well. No \
          claim compares such neighbours; under *One step at a time* stands on how many splits a step changes nothing.",
     ],
+    arms,
+    chosen_on: &CHOSEN_ON,
+    claims,
+    pictures: &[Section::Written(|account, document| {
+        sections::pictures_of_the_first_split(account, document, |_| false);
+    })],
+    tables: &[
+        Section::Published(
+            "Mean ± population standard deviation over the folds or seeds. d is the difference from the Transformer on the \
+             same fold or seed, mean ± SE (SE'), wins of n. The last column judges each row by itself; the claims above are \
+             judged over all sets.",
+            BESIDE_BOTH,
+        ),
+        Section::Written(sections::averaged_over_sets),
+        Section::Written(control::control),
+        Section::Numbers(
+            "Our numbers",
+            "R - V is the optimism of the best test accuracy.",
+            &[OWN, RUNS],
+        ),
+        Section::Written(sections::comparisons),
+        Section::Written(|account, document| {
+            let text = "Validation accuracy on the first fold in the epoch that is best there; IKAN chooses for IKAN-direct \
+                        and MIKAN, too.";
+            sections::chosen_norms(account, document, ChosenBy::Value, text);
+            sections::chosen_settings(account, document, ChosenBy::Value);
+        }),
+    ],
+    ..Card::EMPTY
 };
+
+const CHECKS: &[Check] = &[
+    Check::Rows(
+        "the training error falls",
+        |arm| arm.model != BAYES,
+        |row| falls_below(row, 1.0),
+    ),
+    Check::Run(
+        "numbers of parameters differ by the published increments",
+        |_, _| sentences::increments(),
+    ),
+];
 
 /// The labels of the last five lines are run together in the text that was at hand; the values were assigned by order,
 /// which the published numbers of parameters confirm.
@@ -151,153 +193,89 @@ static PUBLISHED: [Line; 9] = [
     line("MIKAN", &[about(76.70, 1.03), about(80.63, 3.24), about(77.69, 1.85), about(90.86, 0.61), about(85.92, 0.44)]),
 ];
 
-impl Experiment for Classification {
-    fn card(&self) -> &'static Card {
-        &CARD
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let (runs, protocol) = (runs(at), protocol(at.set));
+    if runs.is_empty() {
+        return Vec::new();
     }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let (runs, protocol) = (runs(at), protocol(at.set));
-        if runs.is_empty() {
-            return Vec::new();
+    let mut arms = vec![Arm::new(
+        at,
+        BAYES,
+        protocol,
+        runs.clone(),
+        &sentences::NAIVE_BAYES,
+    )];
+    let (grid, norms) = candidates(at.scale);
+    let grid = self::grid(at, grid);
+    if CHOSEN_ON.contains(&at.set.title) && grid.len() > 1 {
+        arms.extend(on_grid(at, 'A', &grid, Role::Common));
+    }
+    let Some(mut size) = of_all_sets(at, &grid) else {
+        return arms;
+    };
+    let arm = |size: &SentenceSettings, model, p| {
+        Arm::new(at, model, protocol, runs.clone(), &size.of_model(model, p))
+    };
+    if at.scale == Scale::Desk {
+        let first = arm(&size, TRANSFORMER, None);
+        let again = || {
+            let grid = self::grid(at, &SECOND_GRID);
+            let arms = on_grid(at, 'B', &grid, Role::Choice);
+            (grid, arms)
+        };
+        match past_gate(at, &mut arms, (size, first), again, ChosenBy::Value) {
+            Some(own) => size = own,
+            None => return arms,
         }
-        let bayes = Settings::of(&sentences::NAIVE_BAYES);
-        let mut arms = vec![Arm::new(at, BAYES, protocol, runs.clone(), &bayes)];
-        let (grid, norms) = candidates(at.scale);
-        let grid = self::grid(at, grid);
-        if CHOSEN_ON.contains(&at.set.title) && grid.len() > 1 {
-            arms.extend(on_grid(at, 'A', &grid, Role::Common));
-        }
-        let Some(mut size) = chosen(at, &grid) else {
-            return arms;
-        };
-        let arm = |size: &SentenceSettings, model, p| {
-            let settings = size.of_model(model, p);
-            Arm::new(at, model, protocol, runs.clone(), &settings).with_role(Role::Claimed)
-        };
-        if at.scale == Scale::Desk {
-            // All others wait for the Transformer: a set on which it misses the gate gets settings of its own.
-            let first = arm(&size, TRANSFORMER, None);
-            let reached = at.choices.reaches(&CARD, at.set, &first);
-            arms.push(first.clone().with_role(Role::Choice));
-            if reached.is_none() {
-                arms.push(first);
-                return arms;
-            }
-            if reached == Some(false) {
-                let grid = self::grid(at, &SECOND_GRID);
-                let again = on_grid(at, 'B', &grid, Role::Choice);
-                let best = at.choices.best(&again);
-                arms.extend(again);
-                match best {
-                    Some(best) => size = grid[best].clone(),
-                    None => return arms,
-                }
-            }
-        }
-        arms.push(arm(&size, TRANSFORMER, None));
-        arms.extend(EXPLICIT.map(|model| arm(&size, model, None)));
-        arms.extend(IMPLICIT.map(|model| arm(&size, model, Some(2.0))));
-        let others = OF_OTHER_PAPERS.map(|model| arm(&size, model, None));
-        arms.extend(others.map(|arm| arm.with_role(Role::Compared)));
-        let candidate = |&p: &f64| {
-            let settings = size.of_model("IKAN", Some(p));
-            let arm = Arm::new(at, "IKAN", protocol, runs.first().copied(), &settings);
-            arm.among(format!("p = {p}"), Role::Choice)
-        };
-        let candidates: Vec<Arm> = norms.iter().map(candidate).collect();
-        let best = match norms.len() {
-            1 => Some(0),
-            _ => at.choices.best(&candidates),
-        };
-        if norms.len() > 1 {
-            arms.extend(candidates);
-        }
-        let with_norm = |place: usize| {
-            ["IKAN", "IKAN-direct", "MIKAN"].map(|model| arm(&size, model, Some(norms[place])))
-        };
-        arms.extend(best.into_iter().flat_map(with_norm));
-        arms
     }
-
-    fn chosen_on(&self) -> &'static [&'static str] {
-        &CHOSEN_ON
+    arms.push(arm(&size, TRANSFORMER, None));
+    arms.extend(EXPLICIT.map(|model| arm(&size, model, None)));
+    arms.extend(IMPLICIT.map(|model| arm(&size, model, Some(2.0))));
+    arms.extend(OF_OTHER_PAPERS.map(|model| arm(&size, model, None)));
+    let candidates = norms.iter().map(|&p| {
+        let settings = size.of_model("IKAN", Some(p));
+        let arm = Arm::new(at, "IKAN", protocol, runs.first().copied(), &settings);
+        arm.among(format!("p = {p}"), Role::Choice)
+    });
+    let candidates = candidates.collect();
+    if let Some(best) = chosen(at, &mut arms, candidates, ChosenBy::Value) {
+        let with_norm = |model| arm(&size, model, Some(norms[best]));
+        arms.extend(["IKAN", "IKAN-direct", "MIKAN"].map(with_norm));
     }
-
-    fn claims(&self) -> Vec<Claim> {
-        let over = |model, other| Hypothesis::better(model, other, "MR").over(&SETS);
-        let ahead = |model| over(model, TRANSFORMER);
-        let of_each = |model| EXPLICIT.map(|other| over(model, other));
-        vec![
-            Claim::all(
-                "C1",
-                "MIKAN is better than the Transformer in the mean over the sets",
-                vec![ahead("MIKAN")],
-            ),
-            Claim::all(
-                "C2",
-                "IKA-S and IKA-NS each lie above each of RBF-only, Expsin and Linear in the mean over the sets",
-                IMPLICIT.map(of_each).concat(),
-            ),
-            Claim::all(
-                "C3",
-                "IKAN and IKAN-direct are better than the Transformer in the mean over the sets",
-                vec![ahead("IKAN"), ahead("IKAN-direct")],
-            ),
-        ]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        sections::pictures_of_the_first_split(document, account, |_| false);
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        sections::gates(document, account);
-        document.heading("Paper and ours");
-        document.text(
-            "Mean ± population standard deviation over the folds or seeds. d is the difference from the Transformer on the \
-             same fold or seed, mean ± SE (SE'), wins of n. The last column judges each row by itself; the claims above are \
-             judged over all sets.",
-        );
-        sections::against_paper(document, account, &[NAMES, sections::BESIDE_BOTH].concat());
-        sections::averaged_over_sets(document, account);
-        sections::control(document, account, BAYES);
-        document.heading("Our numbers");
-        document.text("R - V is the optimism of the best test accuracy.");
-        sections::own_numbers(document, account, &[NAMES, sections::OWN, RUNS].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        sections::chosen_norms(
-            document,
-            account,
-            sections::ChosenBy::Value,
-            "Validation accuracy on the first fold in the epoch that is best there; IKAN chooses for IKAN-direct and MIKAN, \
-             too.",
-        );
-        sections::chosen_settings(document, account, TRANSFORMER, sections::ChosenBy::Value);
-        account.conditions(document);
-        sections::waiting(document, account);
-    }
+    arms
 }
 
-impl Suite for Classification {
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
-        let data = sentences::load(set, protocol(set), files)?;
-        let data = match smoke && set.name == "cr" {
-            true => sentences::smallest_keys(data, 600),
-            false => data,
-        };
-        Ok(Box::new(Corpus::of(&data)))
-    }
+fn claims() -> Vec<Claim> {
+    let over = |model, other| Hypothesis::better(model, other, "MR").over(&SETS);
+    let ahead = |model| over(model, TRANSFORMER);
+    let of_each = |model| EXPLICIT.map(|other| over(model, other));
+    vec![
+        Claim::all(
+            "C1",
+            "MIKAN is better than the Transformer in the mean over the sets",
+            vec![ahead("MIKAN")],
+        ),
+        Claim::all(
+            "C2",
+            "IKA-S and IKA-NS each lie above each of RBF-only, Expsin and Linear in the mean over the sets",
+            IMPLICIT.map(of_each).concat(),
+        ),
+        Claim::all(
+            "C3",
+            "IKAN and IKAN-direct are better than the Transformer in the mean over the sets",
+            vec![ahead("IKAN"), ahead("IKAN-direct")],
+        ),
+    ]
+}
 
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let trained = plan.arms.iter().filter(|arm| arm.model != BAYES);
-        vec![
-            check::training_error_falls("the training error falls", results, trained, 1.0),
-            sentences::increments(),
-        ]
-    }
+fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
+    let data = sentences::load(set, protocol(set), files)?;
+    let data = match smoke && set.name == "cr" {
+        true => sentences::smallest_keys(data, 600),
+        false => data,
+    };
+    Ok(Box::new(Corpus::of(&data)))
 }
 
 const RUNS: Columns<'static> = &[
@@ -305,16 +283,6 @@ const RUNS: Columns<'static> = &[
     ("n", Column::N),
     ("s per run", Column::Seconds),
 ];
-
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Against the Transformer, fold by fold",
-    text: "d = accuracy of the model - accuracy of the other on the same fold, in points, starting from the same seed: \
-           mean ± SE (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by \
-           itself. Published differences are unpaired.",
-    steps: "Pairs named before anything was run, in which one thing is added: a second set of spectral points to IKA-S, a \
-            norm of its own to IKA-NS, the copula to IKAN. Reported, not judged.",
-    names: NAMES,
-};
 
 fn protocol(set: &Set) -> Protocol {
     match set.title {
@@ -345,11 +313,7 @@ fn candidates(scale: Scale) -> (&'static [Candidate], &'static [f64]) {
 
 /// The settings that validation chooses among, as those of the softmax Transformer.
 fn grid(at: &At<'_>, candidates: &[Candidate]) -> Vec<SentenceSettings> {
-    let (points, batch) = match at.scale {
-        Scale::Smoke => (8, 32),
-        Scale::Desk => (32, 64),
-        Scale::Paper => (64, 32),
-    };
+    let (points, batch) = at.of_scale([(8, 32), (32, 64), (64, 32)]);
     let of = |&(width, dropout, word_dropout, epochs, rate, l2): &Candidate| {
         let heads = if width == 256 { 8 } else { width / 16 };
         let attention = mechanism(TRANSFORMER, Preset::Paper, None, points);
@@ -370,8 +334,8 @@ fn grid(at: &At<'_>, candidates: &[Candidate]) -> Vec<SentenceSettings> {
     candidates.iter().map(of).collect()
 }
 
-/// The settings that hold for all models, once they are chosen.
-fn chosen(at: &At<'_>, grid: &[SentenceSettings]) -> Option<SentenceSettings> {
+/// The settings that hold for all models of all sets, once they are chosen.
+fn of_all_sets(at: &At<'_>, grid: &[SentenceSettings]) -> Option<SentenceSettings> {
     if grid.len() == 1 {
         return Some(grid[0].clone());
     }
@@ -381,7 +345,8 @@ fn chosen(at: &At<'_>, grid: &[SentenceSettings]) -> Option<SentenceSettings> {
     let groups: Vec<Vec<Unit>> = (0..grid.len())
         .map(|place| units(place).collect())
         .collect();
-    at.choices.best(&groups).map(|best| grid[best].clone())
+    let best = at.choices.best(&groups, ChosenBy::Value);
+    best.map(|best| grid[best].clone())
 }
 
 /// The Transformer with each of the settings on the first fold of a set.

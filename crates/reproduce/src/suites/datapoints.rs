@@ -12,20 +12,15 @@ use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::{RowSource, inputs};
 use bochner_datasets::{DataStore, Protocol};
 use bochner_models::datapoints::{self as tables, Between, NptConfig};
-use bochner_report::check::{self, Check};
+use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis};
-use bochner_report::document::Document;
-use bochner_report::plan::{Arm, Role};
-use bochner_report::sections::{self, Column, Columns, Comparison};
-use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
-use bochner_report::{Account, Preset, Scale, Settings};
+use bochner_report::plan::Arm;
+use bochner_report::sections::{Column, Columns, OWN, Section, comparisons, measures};
+use bochner_report::suite::{At, Card, Metric, Model, Set};
+use bochner_report::{Preset, Scale};
 
 /// The suite.
-pub const DATAPOINTS: Datapoints = Datapoints;
-
-/// Attention between datapoints.
-#[derive(Clone, Copy, Debug)]
-pub struct Datapoints;
+pub static DATAPOINTS: Suite = Suite::new(&CARD, load, CHECKS);
 
 const NPT: &str = "NPT";
 const PER_ROW: &str = "per row";
@@ -36,7 +31,6 @@ const ADD_ONE: &str = "add one";
 
 static CARD: Card = Card {
     name: "datapoints",
-    version: 1,
     table: "Kossen et al. 2021, section 4",
     title: "Attention between datapoints",
     sets: &[
@@ -55,8 +49,6 @@ static CARD: Card = Card {
     metric: Metric::RMSE,
     baseline: PER_ROW,
     against: "the network of single rows",
-    published: &[],
-    repeats: true,
     opening: "A non-parametric Transformer (**NPT**) reads a whole table, targets included, and fills in what is hidden. In \
               the look-up task every row has a copy; one of the two shows its target, which is independent of the features, \
               the other hides it. The **error** there is the mean squared error over the variance of the targets on tables \
@@ -82,145 +74,119 @@ static CARD: Card = Card {
         "We train with Adam, the rate .001 and gradients cut at norm 1; the paper takes LAMB with Lookahead and many more \
          steps.",
     ],
-};
-
-impl Experiment for Datapoints {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        match at.set.title {
-            LOOK_UP => copies(at, 0.0),
-            ADD_ONE => copies(at, 1.0),
-            _ => regression(at),
-        }
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let at_most = |name, text, set| {
-            let error = Hypothesis::above(NPT, 0.05, set).reversed();
-            Claim::all(name, text, vec![error]).one_sided()
-        };
-        let most = |name, text, set, measure, least| {
-            let most = Hypothesis::in_most(measure, NPT, least, set);
-            Claim::all(name, text, vec![most]).one_sided()
-        };
-        let single = [LOOK_UP, ADD_ONE].map(|set| Hypothesis::above(PER_ROW, 0.9, set));
-        vec![
-        at_most(
-            "look-up",
-            "NPT looks targets up: its error is at most .05 of the targets' variance",
-            LOOK_UP,
-        ),
-        Claim::all(
-            "single rows",
-            "without attention between rows the same network cannot: its error is at least .9 of the variance",
-            single.to_vec(),
-        )
-        .one_sided(),
-        most(
-            "interventions",
-            "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
-            LOOK_UP,
-            AGREES,
-            0.95,
-        ),
-        most(
-            "others",
-            "in most runs other predictions move by at most .05 of that shift",
-            LOOK_UP,
-            STILL,
-            0.95,
-        ),
-        most(
-            "corruption",
-            "in most runs the error without copies is at least half the targets' variance",
-            LOOK_UP,
-            CORRUPTED,
-            0.5,
-        ),
-        at_most(
-            "add one",
-            "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
-            ADD_ONE,
-        ),
-        most(
-            "add one: interventions",
-            "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
-            ADD_ONE,
-            AGREES,
-            0.95,
-        ),
-        most(
-            "add one: others",
-            "in most runs other predictions move there by at most .05 of that shift",
-            ADD_ONE,
-            STILL,
-            0.95,
-        ),
-        most(
-            "add one: corruption",
-            "in most runs the error without copies is at least half the targets' variance there, too",
-            ADD_ONE,
-            CORRUPTED,
-            0.5,
-        ),
-    ]
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Errors");
-        let errors = [NAMES, sections::OWN, RUNS].concat();
-        sections::own_numbers(document, account, &errors);
-        document.heading("What the look-up rests on");
-        document.text(
+    arms: |at| match at.set.title {
+        LOOK_UP => copies(at, 0.0),
+        ADD_ONE => copies(at, 1.0),
+        _ => regression(at),
+    },
+    claims,
+    tables: &[
+        Section::Numbers("Errors", "", &[OWN, RUNS]),
+        Section::Numbers(
+            "What the look-up rests on",
             "On the test tables, after the last epoch: what happens to predictions when the visible target of a row is shifted \
              by 1.5, and the error over the targets' variance when the features of visible rows are rotated.",
-        );
-        let measures = [FOLLOWED, STILL, CORRUPTED].map(|name| (name, Column::Measure(name)));
-        sections::own_numbers(document, account, &[NAMES, &measures].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        account.conditions(document);
-    }
-}
-
-impl Suite for Datapoints {
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        if is_look_up(set.title) {
-            return Ok(Box::new(DrawnCopies));
-        }
-        Ok(Box::new(RowSource::load(set, arms, files, None)?))
-    }
-
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let copies = plan.arms.iter().filter(|arm| is_look_up(arm.set));
-        let wrong =
-            "a shift of a target reaches its copy, and does not without attention between rows";
-        vec![check::each(wrong, results, copies, |row| {
-            let followed = row.measures.get(FOLLOWED).copied().unwrap_or(f64::NAN);
-            let fits = if row.unit.variant == NPT {
-                followed.abs() > 0.0
-            } else {
-                followed == 0.0
-            };
-            (!fits).then(|| format!("{followed:.3}"))
-        })]
-    }
-}
-
-const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
+            &[MEASURES],
+        ),
+        Section::Written(comparisons),
+    ],
+    ..Card::EMPTY
+};
 
 const RUNS: Columns<'static> = &[("n", Column::N), ("s per unit", Column::Seconds)];
+const MEASURES: Columns<'static> = &measures([FOLLOWED, STILL, CORRUPTED]);
 
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Against the network of single rows, unit by unit",
-    text: "d = error of the model - error of the other on the same tables or fold, starting from the same seed: mean ± \
-           SE (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by itself.",
-    steps: "",
-    names: NAMES,
-};
+const CHECKS: &[Check] = &[Check::Rows(
+    "a shift of a target reaches its copy, and does not without attention between rows",
+    |arm| is_look_up(arm.set),
+    |row| {
+        let followed = row.measure(FOLLOWED);
+        let fits = match row.unit.variant == NPT {
+            true => followed.abs() > 0.0,
+            false => followed == 0.0,
+        };
+        (!fits).then(|| format!("{followed:.3}"))
+    },
+)];
+
+fn claims() -> Vec<Claim> {
+    let at_most = |name, text, set| {
+        let error = Hypothesis::above(NPT, 0.05, set).reversed();
+        Claim::all(name, text, vec![error]).one_sided()
+    };
+    let most = |name, text, set, measure, least| {
+        let most = Hypothesis::in_most(measure, NPT, least, set);
+        Claim::all(name, text, vec![most]).one_sided()
+    };
+    let single = [LOOK_UP, ADD_ONE].map(|set| Hypothesis::above(PER_ROW, 0.9, set));
+    vec![
+    at_most(
+        "look-up",
+        "NPT looks targets up: its error is at most .05 of the targets' variance",
+        LOOK_UP,
+    ),
+    Claim::all(
+        "single rows",
+        "without attention between rows the same network cannot: its error is at least .9 of the variance",
+        single.to_vec(),
+    )
+    .one_sided(),
+    most(
+        "interventions",
+        "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
+        LOOK_UP,
+        AGREES,
+        0.95,
+    ),
+    most(
+        "others",
+        "in most runs other predictions move by at most .05 of that shift",
+        LOOK_UP,
+        STILL,
+        0.95,
+    ),
+    most(
+        "corruption",
+        "in most runs the error without copies is at least half the targets' variance",
+        LOOK_UP,
+        CORRUPTED,
+        0.5,
+    ),
+    at_most(
+        "add one",
+        "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
+        ADD_ONE,
+    ),
+    most(
+        "add one: interventions",
+        "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
+        ADD_ONE,
+        AGREES,
+        0.95,
+    ),
+    most(
+        "add one: others",
+        "in most runs other predictions move there by at most .05 of that shift",
+        ADD_ONE,
+        STILL,
+        0.95,
+    ),
+    most(
+        "add one: corruption",
+        "in most runs the error without copies is at least half the targets' variance there, too",
+        ADD_ONE,
+        CORRUPTED,
+        0.5,
+    ),
+]
+}
+
+fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    if is_look_up(set.title) {
+        return Ok(Box::new(DrawnCopies));
+    }
+    Ok(Box::new(RowSource::load(set, arms, files, None)?))
+}
 
 fn is_look_up(set: &str) -> bool {
     [LOOK_UP, ADD_ONE].contains(&set)
@@ -246,11 +212,11 @@ fn npt(model: &str, inputs: usize, width: usize, dropout: f64) -> NptConfig {
 }
 
 fn copies(at: &At<'_>, added: f32) -> Vec<Arm> {
-    let (n, tables, pairs, features, width, epochs) = match at.scale {
-        Scale::Smoke => (1, 8, 4, 2, 8, 3),
-        Scale::Desk => (3, 256, 16, 4, 16, 40),
-        Scale::Paper => (10, 512, 64, 4, 32, 100),
-    };
+    let (n, tables, pairs, features, width, epochs) = at.of_scale([
+        (1, 8, 4, 2, 8, 3),
+        (3, 256, 16, 4, 16, 40),
+        (10, 512, 64, 4, 32, 100),
+    ]);
     let arm = |model| {
         let settings = NptSettings {
             model: npt(model, features, width, 0.0),
@@ -263,14 +229,7 @@ fn copies(at: &At<'_>, added: f32) -> Vec<Arm> {
                 added,
             }),
         };
-        Arm::new(
-            at,
-            model,
-            Protocol::Fixed,
-            seeds(n),
-            &Settings::of(&settings),
-        )
-        .with_role(Role::Claimed)
+        Arm::new(at, model, Protocol::Fixed, seeds(n), &settings)
     };
     vec![arm(PER_ROW), arm(NPT)]
 }
@@ -279,13 +238,13 @@ fn regression(at: &At<'_>) -> Vec<Arm> {
     if at.scale == Scale::Smoke {
         return Vec::new();
     }
-    let (width, epochs) = match at.scale {
-        Scale::Paper => (32, 1000),
-        _ => (16, 500),
-    };
+    let (width, epochs) = at.of_scale([(16, 500), (16, 500), (32, 1000)]);
     let inputs = inputs(at.set);
+    let attention = mechanism(TRANSFORMER, Preset::Paper, None, 1);
+    let mut transformer = AttentionSettings::new(inputs, attention, None, None, epochs);
+    transformer.model.heads = 4;
     let npt = |model| {
-        Settings::of(&NptSettings {
+        let settings = NptSettings {
             model: npt(model, inputs, width, 0.1),
             training: clipped(1e-3, 1.0),
             epochs,
@@ -293,21 +252,18 @@ fn regression(at: &At<'_>) -> Vec<Arm> {
                 target_rate: 0.15,
                 feature_rate: 0.15,
             },
-        })
+        };
+        Arm::new(at, model, Protocol::P10, folds(10), &settings)
     };
-    let attention = mechanism(TRANSFORMER, Preset::Paper, None, 1);
-    let mut transformer = AttentionSettings::new(inputs, attention, None, None, epochs);
-    transformer.model.heads = 4;
-    let process = |covariance| Settings::of(&ProcessSettings::new(covariance, epochs, 1));
-    let arm = |model, settings: &Settings| Arm::new(at, model, Protocol::P10, folds(10), settings);
+    let process = |model, covariance| {
+        let settings = ProcessSettings::new(covariance, epochs, 1);
+        Arm::new(at, model, Protocol::P10, folds(10), &settings)
+    };
     vec![
-        arm(PER_ROW, &npt(PER_ROW)),
-        arm(NPT, &npt(NPT)),
-        arm(TRANSFORMER, &Settings::of(&transformer)),
-        arm(RBF, &process(Covariance::Rbf)),
-        arm(
-            MIXTURE,
-            &process(Covariance::SpectralMixture { components: 5 }),
-        ),
+        npt(PER_ROW),
+        npt(NPT),
+        Arm::new(at, TRANSFORMER, Protocol::P10, folds(10), &transformer),
+        process(RBF, Covariance::Rbf),
+        process(MIXTURE, Covariance::SpectralMixture { components: 5 }),
     ]
 }

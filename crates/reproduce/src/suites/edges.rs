@@ -25,8 +25,8 @@ const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 /// Says what the pictures of the heads of graph attention are; returns those of the first unit of each arm, with a caption.
 pub(super) fn pictures_along_edges<'a>(
-    document: &mut Document,
     account: &Account<'a>,
+    document: &mut Document,
 ) -> Vec<(&'a Arm, String, Vec<Picture>)> {
     let of = |arm: &'a Arm| {
         let unit = arm.units.first()?;
@@ -47,7 +47,7 @@ pub(super) fn pictures_along_edges<'a>(
 }
 
 /// What the heads of graph attention have learnt; `when` says in which epoch. Nothing is written without artefacts.
-pub(super) fn heads_along_edges(document: &mut Document, account: &Account<'_>, when: &str) {
+pub(super) fn heads_along_edges(account: &Account<'_>, document: &mut Document, when: &str) {
     let arms = account.plan.compared();
     let rows = arms.filter_map(|arm| row(arm, &found(account, arm).collect::<Vec<_>>()));
     let rows: Vec<Vec<String>> = rows.collect();

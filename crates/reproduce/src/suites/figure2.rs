@@ -9,20 +9,16 @@ use crate::mechanisms::{clipped, encoder, mechanism};
 use crate::suite::{Source, Suite};
 use crate::trial::sentences::{Corpus, DIVERSITY, SPREAD, SentenceSettings};
 use bochner_datasets::{DataStore, Protocol, SentenceData, SentenceSet, sentences as corpora};
-use bochner_report::check::{self, Check};
+use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis, Quantity};
 use bochner_report::document::{Colours, Document, Matrix, Picture};
-use bochner_report::plan::{Arm, Role};
-use bochner_report::sections::{Column, Columns, NAMES_AND_PRESET, own_measures};
-use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale, Settings, Unit};
+use bochner_report::plan::Arm;
+use bochner_report::sections::{Column, Columns, NAMES_AND_PRESET, Section, at_last, measures};
+use bochner_report::suite::{At, Card, Metric, Model, Set};
+use bochner_report::{Account, Number, Preset, Scale, Unit};
 
 /// The suite.
-pub const FIGURE_2: Figure2 = Figure2;
-
-/// Figure 2.
-#[derive(Clone, Copy, Debug)]
-pub struct Figure2;
+pub static FIGURE_2: Suite = Suite::new(&CARD, load, CHECKS);
 
 /// The paper's sentence.
 const SENTENCE: &str = "just a kiss is a just a waste .";
@@ -41,7 +37,6 @@ const SHOWN: usize = 4;
 
 static CARD: Card = Card {
     name: "figure2",
-    version: 1,
     table: "Figure 2",
     title: "Figure 2, what heads look at in a sentence",
     sets: &[
@@ -55,8 +50,6 @@ static CARD: Card = Card {
     metric: Metric::ACCURACY,
     baseline: "IKAN",
     against: "IKAN",
-    published: &[],
-    repeats: true,
     opening: "The weights of each head on \"just a kiss is a just a waste .\", the paper's sentence, and over all test \
               sentences of each fold how much the heads differ: **diversity** is the mean Jensen-Shannon divergence between \
               the rows of two heads, in nats, **spread** the standard deviation of a weight over the heads, summed over the \
@@ -79,134 +72,127 @@ static CARD: Card = Card {
         "The reading of the released code differs from the paper's by more than the dependence of its heads, so that this \
          control also shows what else differs. IKAN is the control that differs by the dependence alone.",
     ],
+    arms,
+    claims,
+    names: NAMES_AND_PRESET,
+    pictures: &[Section::Written(pictures)],
+    tables: &[
+        Section::Written(what_heads_look_at),
+        Section::Numbers("How much the heads differ", "", &[MEASURES, ACCURACY]),
+        Section::Numbers(
+            "",
+            "After the last epoch, reported and not judged:",
+            &[AT_LAST],
+        ),
+    ],
+    ..Card::EMPTY
 };
 
-impl Experiment for Figure2 {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
+const MEASURES: Columns<'static> = &measures([DIVERSITY, SPREAD]);
+const AT_LAST: Columns<'static> = &at_last([DIVERSITY, SPREAD]);
 
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let smoke = at.scale == Scale::Smoke;
-        if smoke != (at.set.title == "generated") {
-            return Vec::new();
-        }
-        let all: [usize; 10] = std::array::from_fn(|place| (FOLD + place) % 10);
-        let (folds, seeds, width, points, epochs) = match at.scale {
-            Scale::Smoke => (&FOLDS[..1], 1, 32, 8, 2),
-            Scale::Desk => (&FOLDS[..], 3, 128, 32, 6),
-            Scale::Paper => (&all[..], 3, 256, 64, 30),
+const CHECKS: &[Check] = &[Check::Rows(
+    "heads differ, by at most log 2",
+    |_| true,
+    |row| {
+        let found = row.measure(DIVERSITY);
+        (!(found > 0.0 && found <= std::f64::consts::LN_2)).then(|| format!("{found:.3}"))
+    },
+)];
+
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let smoke = at.scale == Scale::Smoke;
+    if smoke != (at.set.title == "generated") {
+        return Vec::new();
+    }
+    let all: [usize; 10] = std::array::from_fn(|place| (FOLD + place) % 10);
+    let (folds, seeds, width, points, epochs) = at.of_scale([
+        (&FOLDS[..1], 1, 32, 8, 2),
+        (&FOLDS[..], 3, 128, 32, 6),
+        (&all[..], 3, 256, 64, 30),
+    ]);
+    let arm = |model, preset| {
+        let attention = mechanism(model, preset, Some(1.5), points);
+        let settings = SentenceSettings {
+            encoder: encoder(1, [width, 8], 0.1, attention),
+            p: Some(1.5),
+            points: Some(points),
+            word_dropout: 0.1,
+            longest: 60,
+            batch: 64,
+            training: clipped(1e-3, 1.0),
+            epochs,
         };
-        let arm = |model, preset| {
-            let attention = mechanism(model, preset, Some(1.5), points);
-            let settings = SentenceSettings {
-                encoder: encoder(1, [width, 8], 0.1, attention),
-                p: Some(1.5),
-                points: Some(points),
-                word_dropout: 0.1,
-                longest: 60,
-                batch: 64,
-                training: clipped(1e-3, 1.0),
-                epochs,
-            };
-            let runs = folds
-                .iter()
-                .flat_map(|&fold| (0..seeds).map(move |seed| (fold, seed)));
-            let arm = Arm::new(at, model, Protocol::P10, runs, &Settings::of(&settings));
-            arm.with_preset(preset).with_role(Role::Claimed)
-        };
-        vec![
-            arm("IKAN", Preset::Paper),
-            arm("MIKAN", Preset::Paper),
-            arm("MIKAN", Preset::Released),
-        ]
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let more = |than| Hypothesis::more(Quantity::Measure(DIVERSITY), "MIKAN", than, "MR");
-        vec![Claim::all(
-            "diversity",
-            "MIKAN's heads differ more than IKAN's, and more than those of the released code, which do not depend on each other",
-            vec![more("IKAN"), more("MIKAN").in_reading(Preset::Released)],
-        )]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        let looked = looked(account);
-        if looked.is_empty() {
-            return;
-        }
-        document.text(
-            "All weights of the first heads in the sentence, of the first seed, queries downwards; `figure2-weights.csv` holds \
-             those of all heads and seeds.",
-        );
-        for sentence in looked.iter().filter(|sentence| sentence.unit.seed == 0) {
-            let (model, reading) = (sentence.arm.model, sentence.arm.reading);
-            document.figure(
-                format!("figure2-{}-{reading}", model.to_lowercase()),
-                format!("{model} ({reading}), the first {SHOWN} heads."),
-                (0..SHOWN).map(|head| sentence.picture(head)).collect(),
-            );
-        }
-        let head = "model,preset,fold,seed,head,query,key,query word,key word,weight\n";
-        let lines = looked.iter().flat_map(Looked::lines);
-        let table = [head.to_owned()].into_iter().chain(lines).collect();
-        document.tables.push(("figure2-weights.csv".into(), table));
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        let looked = looked(account);
-        if !looked.is_empty() {
-            document.heading("What the first heads look at");
-            document.text(
-                "The word to which each of the first heads gives most weight, and its weight, mean over the words of \
-                 the sentence; the number behind a word that recurs is its place.",
-            );
-            let heads: Vec<String> = (1..=SHOWN).map(|head| format!("head {head}")).collect();
-            let names = ["model", "preset", "seed"].into_iter();
-            let names: Vec<&str> = names.chain(heads.iter().map(String::as_str)).collect();
-            document.table(&names, looked.iter().map(Looked::row).collect());
-        }
-        document.heading("How much the heads differ");
-        let (names, measures) = (NAMES_AND_PRESET, [DIVERSITY, SPREAD]);
-        own_measures(
-            document,
-            account,
-            [names, ACCURACY],
-            &measures,
-            Column::Measure,
-        );
-        document.text("After the last epoch, reported and not judged:");
-        own_measures(document, account, [names, &[]], &measures, Column::AtLast);
-        account.conditions(document);
-    }
+        let runs = folds
+            .iter()
+            .flat_map(|&fold| (0..seeds).map(move |seed| (fold, seed)));
+        Arm::new(at, model, Protocol::P10, runs, &settings).with_preset(preset)
+    };
+    vec![
+        arm("IKAN", Preset::Paper),
+        arm("MIKAN", Preset::Paper),
+        arm("MIKAN", Preset::Released),
+    ]
 }
 
-impl Suite for Figure2 {
-    fn load(&self, set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        if set.name == "mr" {
-            let data = corpora::load(SentenceSet::Mr, Protocol::P10, files)?;
-            check_row(&data)?;
-            return Ok(Box::new(Corpus::of(&data).looked_at(ROW)));
-        }
-        let files = vec![sentences::generated(set.size)];
-        let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, files)?;
-        let first = data.splits[FOLD].test[0];
-        Ok(Box::new(Corpus::of(&data).looked_at(first)))
-    }
+fn claims() -> Vec<Claim> {
+    let more = |than| Hypothesis::more(Quantity::Measure(DIVERSITY), "MIKAN", than, "MR");
+    vec![Claim::all(
+        "diversity",
+        "MIKAN's heads differ more than IKAN's, and more than those of the released code, which do not depend on each other",
+        vec![more("IKAN"), more("MIKAN").in_reading(Preset::Released)],
+    )]
+}
 
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        vec![check::each(
-            "heads differ, by at most log 2",
-            results,
-            &plan.arms,
-            |row| {
-                let found = row.measures.get(DIVERSITY).copied().unwrap_or(f64::NAN);
-                (!(found > 0.0 && found <= std::f64::consts::LN_2)).then(|| format!("{found:.3}"))
-            },
-        )]
+fn pictures(account: &Account<'_>, document: &mut Document) {
+    let looked = looked(account);
+    if looked.is_empty() {
+        return;
     }
+    document.text(
+        "All weights of the first heads in the sentence, of the first seed, queries downwards; `figure2-weights.csv` holds \
+         those of all heads and seeds.",
+    );
+    for sentence in looked.iter().filter(|sentence| sentence.unit.seed == 0) {
+        let (model, reading) = (sentence.arm.model, sentence.arm.reading);
+        document.figure(
+            format!("figure2-{}-{reading}", model.to_lowercase()),
+            format!("{model} ({reading}), the first {SHOWN} heads."),
+            (0..SHOWN).map(|head| sentence.picture(head)).collect(),
+        );
+    }
+    let head = "model,preset,fold,seed,head,query,key,query word,key word,weight\n";
+    let lines = looked.iter().flat_map(Looked::lines);
+    let table = [head.to_owned()].into_iter().chain(lines).collect();
+    document.tables.push(("figure2-weights.csv".into(), table));
+}
+
+fn what_heads_look_at(account: &Account<'_>, document: &mut Document) {
+    let looked = looked(account);
+    if looked.is_empty() {
+        return;
+    }
+    document.heading("What the first heads look at");
+    document.text(
+        "The word to which each of the first heads gives most weight, and its weight, mean over the words of the sentence; \
+         the number behind a word that recurs is its place.",
+    );
+    let heads: Vec<String> = (1..=SHOWN).map(|head| format!("head {head}")).collect();
+    let names = ["model", "preset", "seed"].into_iter();
+    let names: Vec<&str> = names.chain(heads.iter().map(String::as_str)).collect();
+    document.table(&names, looked.iter().map(Looked::row).collect());
+}
+
+fn load(set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    if set.name == "mr" {
+        let data = corpora::load(SentenceSet::Mr, Protocol::P10, files)?;
+        check_row(&data)?;
+        return Ok(Box::new(Corpus::of(&data).looked_at(ROW)));
+    }
+    let files = vec![sentences::generated(set.size)];
+    let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, files)?;
+    let first = data.splits[FOLD].test[0];
+    Ok(Box::new(Corpus::of(&data).looked_at(first)))
 }
 
 /// The weights of a unit on the sentence.

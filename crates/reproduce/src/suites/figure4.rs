@@ -13,22 +13,20 @@ use crate::trial::rows::{RowSource, inputs};
 use bochner_attention::mechanism::Inspection;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_interpret::entropy;
-use bochner_report::check::{self, Check};
+use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis, Quantity};
 use bochner_report::document::{Axis, Chart, Document, Marks, Picture, Series};
-use bochner_report::plan::{Arm, Role};
-use bochner_report::row::at_last;
-use bochner_report::sections::{self, Column, Columns, Comparison, NAMES_AND_PRESET, own_measures};
-use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale, Settings};
+use bochner_report::plan::Arm;
+use bochner_report::row;
+use bochner_report::sections::{
+    Column, Columns, NAMES_AND_PRESET, OWN, Section, at_last, comparisons, measures,
+};
+use bochner_report::suite::{At, Card, Metric, Model, Set};
+use bochner_report::{Account, Number, Preset, Scale};
 use ndarray::Axis as Along;
 
 /// The suite.
-pub const FIGURE_4: Figure4 = Figure4;
-
-/// Figure 4.
-#[derive(Clone, Copy, Debug)]
-pub struct Figure4;
+pub static FIGURE_4: Suite = Suite::new(&CARD, load, CHECKS);
 
 const AGAINST: &[&str] = &[TRANSFORMER];
 
@@ -78,7 +76,6 @@ const CELLS: usize = 4;
 
 static CARD: Card = Card {
     name: "figure4",
-    version: 1,
     table: "Figure 4",
     title: "Figure 4, weights and error over the norm p",
     sets: &[
@@ -100,8 +97,6 @@ static CARD: Card = Card {
     metric: Metric::RMSE,
     baseline: TRANSFORMER,
     against: "the Transformer",
-    published: &[],
-    repeats: true,
     opening: "Root mean square errors in units of the target scaled to [-1, 1]; smaller is better. The **V-number** is the \
               test error in the epoch that is best on a separate validation part, the **R-number** the best test error \
               over all epochs, which the test part chose. Weights are those of all heads, queries and keys in the epoch of \
@@ -121,148 +116,126 @@ static CARD: Card = Card {
          winning keys are those that some query of a head attends to most, mean over the heads.",
         "All else is as in Table 4: the Transformer has 4 heads, MIKAN 8.",
     ],
-};
-
-impl Experiment for Figure4 {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let smoke = at.scale == Scale::Smoke;
-        if smoke != (at.set.title == "Passenger") {
-            return Vec::new();
-        }
-        let (splits, points, epochs) = match at.scale {
-            Scale::Smoke => (1, 16, 30),
-            Scale::Desk => (10, 32, 500),
-            Scale::Paper => (10, 64, 1000),
-        };
-        let inputs = inputs(at.set);
-        let arm = |model, preset, p: Option<f64>| {
-            let name = if p.is_some() { "MIKAN" } else { TRANSFORMER };
-            let attention = mechanism(name, preset, p, points);
-            let points = p.map(|_| points);
-            let mut settings = AttentionSettings::new(inputs, attention, p, points, epochs);
-            settings.model.heads = if p.is_some() { 8 } else { 4 };
-            let runs = folds(splits);
-            Arm::new(at, model, Protocol::P10, runs, &Settings::of(&settings)).with_preset(preset)
-        };
-        let norms = || {
-            NORMS
-                .into_iter()
-                .filter(|(_, p)| !smoke || [0.5, 2.0].contains(p))
-        };
-        let mut arms = vec![arm(TRANSFORMER, Preset::Paper, None).with_role(Role::Claimed)];
-        arms.extend(norms().map(|(model, p)| {
-            let arm = arm(model, Preset::Paper, Some(p));
-            let claimed = DOWN.contains(&model) || FROM_1.contains(&model);
-            arm.with_role(if claimed {
-                Role::Claimed
-            } else {
-                Role::Compared
-            })
-        }));
-        if at.scale == Scale::Paper {
-            arms.extend(norms().map(|(model, p)| arm(model, Preset::Released, Some(p))));
-        }
-        arms
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let step = |measure| {
-            let steps = DOWN.windows(2);
-            let more = |step: &[&'static str]| {
-                Hypothesis::more(Quantity::Measure(measure), step[1], step[0], "Housing")
-            };
-            steps.map(more).collect::<Vec<_>>()
-        };
-        let falls = step(ENTROPY).into_iter().map(Hypothesis::reversed);
-        let better = FROM_1.map(|model| Hypothesis::better(model, TRANSFORMER, "Housing"));
-        vec![
-            Claim::all(
-                "a, b",
-                "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, \
-             in the epoch of the V-number",
-                step(OUTSIDE).into_iter().chain(falls).collect(),
-            ),
-            Claim::all(
-                "c",
-                "MIKAN's mean error is below the Transformer's for every p from 1 on",
-                better.to_vec(),
-            ),
-        ]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        let figures = [
-            (
-                "error",
-                "The error over p: means over the folds ± one standard error.",
-                errors(account),
-            ),
-            (
-                "weights",
-                "The weights over p in the epoch of the V-number: means over the folds.",
-                shares(account),
-            ),
-            (
-                "histogram",
-                "How often weights have which size, on the first fold, in the epoch of the V-number.",
-                histograms(account, HISTOGRAM),
-            ),
-            (
-                "histogram-last",
-                "How often weights have which size, on the first fold, after the last epoch.",
-                histograms(account, &at_last(HISTOGRAM)),
-            ),
-        ];
-        for (name, caption, chart) in figures {
-            if !chart.series.is_empty() {
-                let chart = vec![Picture::Chart(chart)];
-                document.figure(format!("figure4-{name}"), caption, chart);
-            }
-        }
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Weights and errors");
-        let runs = [("n", Column::N), ("s per fold", Column::Seconds)];
-        let errors = [NAMES_AND_PRESET, sections::OWN, &runs].concat();
-        sections::own_numbers(document, account, &errors);
-        let names: [Columns<'_>; 2] = [NAMES_AND_PRESET, &[]];
-        document.text("The weights in the epoch of the V-number, means over the folds:");
-        own_measures(document, account, names, &MEASURES, Column::Measure);
-        document.text("The weights after the last epoch, reported and not judged:");
-        own_measures(document, account, names, &MEASURES, Column::AtLast);
-        sections::against_baseline(document, account, &COMPARISON);
-        account.conditions(document);
-    }
-}
-
-impl Suite for Figure4 {
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(RowSource::load(set, arms, files, Some(look))?))
-    }
-
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let wrong = "every row of weights has an entropy, and not all weights are alike";
-        vec![check::each(wrong, results, &plan.arms, |row| {
-            let entropy = row.measures.get(ENTROPY).copied().unwrap_or(f64::NAN);
-            let uniform = (row.train_rows as f64 * 1.25).ln();
-            (!(0.0..uniform).contains(&entropy)).then(|| format!("{entropy:.3}"))
-        })]
-    }
-}
-
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Against the Transformer, fold by fold",
-    text: "d = error of MIKAN - error of the Transformer on the same fold, starting from the same seed: mean ± SE \
-           (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by itself.",
-    steps: "",
+    arms,
+    claims,
     names: NAMES_AND_PRESET,
+    pictures: &[Section::Written(pictures)],
+    tables: &[
+        Section::Numbers("Weights and errors", "", &[OWN, RUNS]),
+        Section::Numbers(
+            "",
+            "The weights in the epoch of the V-number, means over the folds:",
+            &[&measures(MEASURES)],
+        ),
+        Section::Numbers(
+            "",
+            "The weights after the last epoch, reported and not judged:",
+            &[&at_last(MEASURES)],
+        ),
+        Section::Written(comparisons),
+    ],
+    ..Card::EMPTY
 };
+
+const RUNS: Columns<'static> = &[("n", Column::N), ("s per fold", Column::Seconds)];
+
+const CHECKS: &[Check] = &[Check::Rows(
+    "every row of weights has an entropy, and not all weights are alike",
+    |_| true,
+    |row| {
+        let entropy = row.measure(ENTROPY);
+        let uniform = (row.train_rows as f64 * 1.25).ln();
+        (!(0.0..uniform).contains(&entropy)).then(|| format!("{entropy:.3}"))
+    },
+)];
+
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let smoke = at.scale == Scale::Smoke;
+    if smoke != (at.set.title == "Passenger") {
+        return Vec::new();
+    }
+    let (splits, points, epochs) = at.of_scale([(1, 16, 30), (10, 32, 500), (10, 64, 1000)]);
+    let inputs = inputs(at.set);
+    let arm = |model, preset, p: Option<f64>| {
+        let name = if p.is_some() { "MIKAN" } else { TRANSFORMER };
+        let attention = mechanism(name, preset, p, points);
+        let points = p.map(|_| points);
+        let mut settings = AttentionSettings::new(inputs, attention, p, points, epochs);
+        settings.model.heads = if p.is_some() { 8 } else { 4 };
+        Arm::new(at, model, Protocol::P10, folds(splits), &settings).with_preset(preset)
+    };
+    let norms = || {
+        NORMS
+            .into_iter()
+            .filter(|(_, p)| !smoke || [0.5, 2.0].contains(p))
+    };
+    let mut arms = vec![arm(TRANSFORMER, Preset::Paper, None)];
+    arms.extend(norms().map(|(model, p)| arm(model, Preset::Paper, Some(p))));
+    if at.scale == Scale::Paper {
+        arms.extend(norms().map(|(model, p)| arm(model, Preset::Released, Some(p))));
+    }
+    arms
+}
+
+fn claims() -> Vec<Claim> {
+    let step = |measure| {
+        let steps = DOWN.windows(2);
+        let more = |step: &[&'static str]| {
+            Hypothesis::more(Quantity::Measure(measure), step[1], step[0], "Housing")
+        };
+        steps.map(more).collect::<Vec<_>>()
+    };
+    let falls = step(ENTROPY).into_iter().map(Hypothesis::reversed);
+    let better = FROM_1.map(|model| Hypothesis::better(model, TRANSFORMER, "Housing"));
+    vec![
+        Claim::all(
+            "a, b",
+            "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, \
+         in the epoch of the V-number",
+            step(OUTSIDE).into_iter().chain(falls).collect(),
+        ),
+        Claim::all(
+            "c",
+            "MIKAN's mean error is below the Transformer's for every p from 1 on",
+            better.to_vec(),
+        ),
+    ]
+}
+
+fn pictures(account: &Account<'_>, document: &mut Document) {
+    let figures = [
+        (
+            "error",
+            "The error over p: means over the folds ± one standard error.",
+            errors(account),
+        ),
+        (
+            "weights",
+            "The weights over p in the epoch of the V-number: means over the folds.",
+            shares(account),
+        ),
+        (
+            "histogram",
+            "How often weights have which size, on the first fold, in the epoch of the V-number.",
+            histograms(account, HISTOGRAM),
+        ),
+        (
+            "histogram-last",
+            "How often weights have which size, on the first fold, after the last epoch.",
+            histograms(account, &row::at_last(HISTOGRAM)),
+        ),
+    ];
+    for (name, caption, chart) in figures {
+        if !chart.series.is_empty() {
+            let chart = vec![Picture::Chart(chart)];
+            document.figure(format!("figure4-{name}"), caption, chart);
+        }
+    }
+}
+
+fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    Ok(Box::new(RowSource::load(set, arms, files, Some(look))?))
+}
 
 /// What is looked at in the weights of a model.
 fn look(seen: &Inspection<f32>) -> Findings {

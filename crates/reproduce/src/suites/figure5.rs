@@ -1,6 +1,6 @@
 //! Figure 5: what MIKAN has learnt on Cora: its spectral points, the correlation of its heads, and how they differ.
 
-use super::{edges, seeds};
+use super::{edges, nodes, seeds};
 use crate::Error;
 use crate::suite::{Source, Suite};
 use crate::trial::nodes::heads::{
@@ -9,28 +9,22 @@ use crate::trial::nodes::heads::{
 };
 use crate::trial::nodes::{PLANTED, Prepared};
 use bochner_datasets::{DataStore, PlanetoidSet, Protocol};
-use bochner_report::check::{self, Check};
+use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis, Quantity};
-use bochner_report::document::Document;
-use bochner_report::plan::{Arm, Role};
-use bochner_report::row::at_last;
-use bochner_report::sections::{Column, Columns, NAMES, own_measures};
-use bochner_report::suite::{At, Card, Direction, Experiment, Metric, Model, Set, Shown};
-use bochner_report::{Account, Number, Scale};
+use bochner_report::plan::Arm;
+use bochner_report::row;
+use bochner_report::sections::{Column, Columns, Section, at_last, measures};
+use bochner_report::suite::{At, Card, Direction, Metric, Model, Set, Shown};
+use bochner_report::{Number, Scale};
 
 /// The suite.
-pub const FIGURE_5: Figure5 = Figure5;
-
-/// Figure 5.
-#[derive(Clone, Copy, Debug)]
-pub struct Figure5;
+pub static FIGURE_5: Suite = Suite::new(&CARD, load, CHECKS);
 
 /// The validation accuracy that 30 epochs must exceed; each of the planted classes has 14.3 %.
 const LEARNT: f64 = 30.0;
 
 static CARD: Card = Card {
     name: "figure5",
-    version: 1,
     table: "Figure 5",
     title: "Figure 5, spectral points and heads on Cora",
     sets: &[
@@ -48,8 +42,6 @@ static CARD: Card = Card {
     },
     baseline: "IKAN",
     against: "IKAN",
-    published: &[],
-    repeats: true,
     opening: "What the first layer has learnt, with the weights that GAT's rule keeps: those of the epoch of the V-number. \
               512 points are drawn of the density of each head, and compared with the Gaussian of their own mean and \
               covariance by the energy distance and 999 samples of a Gaussian; a run counts as **rejected at 1 %** if Holm's \
@@ -81,139 +73,126 @@ static CARD: Card = Card {
         "The correlation starts at 0, where each step is more than twice the start, which is no test. So a start counts as \
          .025 at least, and the correlation must reach .05; this was set before any run of more than one epoch.",
     ],
-};
-
-impl Experiment for Figure5 {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        if (at.scale == Scale::Smoke) != (at.set.name == "planted") {
-            return Vec::new();
-        }
-        let n = match at.scale {
-            Scale::Smoke => 1,
-            Scale::Desk => 10,
-            Scale::Paper => 100,
-        };
-        let arm = |model| {
-            let settings = super::nodes::settings(at, model, Some(2.0));
-            Arm::new(at, model, Protocol::Fixed, seeds(n), &settings).with_role(Role::Claimed)
-        };
-        vec![arm("IKAN"), arm("MIKAN")]
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let most = |name, text, measure, least| {
-            let most = Hypothesis::in_most(measure, "MIKAN", least, "Cora");
-            Claim::all(name, text, vec![most]).one_sided()
-        };
-        let deviation = Quantity::Measure(DEVIATION);
-        vec![
-            most(
-                "a, b",
-                "MIKAN's spectral density is not Gaussian: in most runs the energy test rejects it at 1 % for at least one head",
-                REJECTED,
-                1.0,
-            ),
-            most(
-                "a, b: size",
-                "the points whose density that is still make a kernel: in most runs they have kept at least a tenth of their \
-             size before training",
-                KEPT_SIZE,
-                0.1,
-            ),
-            most(
-                "c",
-                "the covariance of the copula is not the identity: in most runs the correlation is at least twice its value \
-             before training, which counts as .025 at least",
-                GROWTH,
-                2.0,
-            ),
-            Claim::all(
-                "d",
-                "MIKAN's weights differ more across heads than IKAN's",
-                vec![Hypothesis::more(deviation, "MIKAN", "IKAN", "Cora")],
-            ),
-        ]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        for (arm, caption, pictures) in edges::pictures_along_edges(document, account) {
+    arms,
+    claims,
+    pictures: &[Section::Written(|account, document| {
+        for (arm, caption, pictures) in edges::pictures_along_edges(account, document) {
             let name = format!("figure5-{}", arm.model.to_lowercase());
             document.figure(name, caption, pictures);
         }
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("What was measured");
-        document.text(
+    })],
+    tables: &[
+        Section::Numbers(
+            "What was measured",
             "Means over the seeds, in the epoch of the V-number. *Rejected at 1 %* is the share of runs in which the test \
              rejects a Gaussian for at least one head, *heads rejected* for how many, before training and in that epoch; the \
              size of the points is the root mean square of their coordinates; kurtosis is that of a dimension of a head's \
              points, mean and largest in size over dimensions and heads.",
-        );
-        let with_accuracy = [NAMES, ACCURACY];
-        own_measures(document, account, with_accuracy, MEASURES, Column::Measure);
-        document.text(
+            &[&measures(MEASURES), ACCURACY],
+        ),
+        Section::Numbers(
+            "",
             "The correlation of MIKAN's heads: of the mean over the latent dimensions, before training and in units of \
              that; within a dimension, mean over the dimensions; and the Frobenius norm of the mean matrix less the identity.",
-        );
-        own_measures(document, account, [NAMES, &[]], COPULA, Column::Measure);
-        document.text("All of them after the last epoch, reported and not judged:");
-        for names in [MEASURES, COPULA] {
-            own_measures(document, account, [NAMES, &[]], names, Column::AtLast);
-        }
-        edges::heads_along_edges(document, account, "In the epoch of the V-number");
-        account.conditions(document);
+            &[&measures(COPULA)],
+        ),
+        Section::Numbers(
+            "",
+            "All of them after the last epoch, reported and not judged:",
+            &[&at_last(MEASURES)],
+        ),
+        Section::Numbers("", "", &[&at_last(COPULA)]),
+        Section::Written(|account, document| {
+            edges::heads_along_edges(account, document, "In the epoch of the V-number");
+        }),
+    ],
+    ..Card::EMPTY
+};
+
+const CHECKS: &[Check] = &[
+    Check::Rows(
+        "the validation accuracy exceeds 30 %, twice that of guessing",
+        |_| true,
+        |row| {
+            let found = row.validation.map_or(0.0, |error| CARD.metric.show(error));
+            (found <= LEARNT).then(|| format!("{found:.1} %"))
+        },
+    ),
+    Check::Rows(
+        "points and correlations of MIKAN are measured",
+        |arm| arm.model == "MIKAN",
+        |row| {
+            let expected = MEASURES.into_iter().chain(COPULA);
+            let expected = expected.flat_map(|name| [name.to_owned(), row::at_last(name)]);
+            let missing = expected.filter(|name| row.measure(name).is_nan());
+            let missing: Vec<String> = missing.collect();
+            (!missing.is_empty()).then(|| missing.join(", "))
+        },
+    ),
+];
+
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    if (at.scale == Scale::Smoke) != (at.set.name == "planted") {
+        return Vec::new();
     }
+    let arm = |model| {
+        let (seeds, settings) = (
+            seeds(at.of_scale([1, 10, 100])),
+            nodes::settings(at, model, Some(2.0)),
+        );
+        Arm::new(at, model, Protocol::Fixed, seeds, &settings)
+    };
+    vec![arm("IKAN"), arm("MIKAN")]
 }
 
-impl Suite for Figure5 {
-    fn load(&self, set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        let prepared = match set.name {
-            "planted" => Prepared::planted()?,
-            name => {
-                let set = name.parse::<PlanetoidSet>()?;
-                Prepared::of(&bochner_datasets::nodes::load(set, files)?)?
-            }
-        };
-        Ok(Box::new(prepared.looked_at()))
-    }
+fn claims() -> Vec<Claim> {
+    let most = |name, text, measure, least| {
+        let most = Hypothesis::in_most(measure, "MIKAN", least, "Cora");
+        Claim::all(name, text, vec![most]).one_sided()
+    };
+    let deviation = Quantity::Measure(DEVIATION);
+    vec![
+        most(
+            "a, b",
+            "MIKAN's spectral density is not Gaussian: in most runs the energy test rejects it at 1 % for at least one head",
+            REJECTED,
+            1.0,
+        ),
+        most(
+            "a, b: size",
+            "the points whose density that is still make a kernel: in most runs they have kept at least a tenth of their \
+         size before training",
+            KEPT_SIZE,
+            0.1,
+        ),
+        most(
+            "c",
+            "the covariance of the copula is not the identity: in most runs the correlation is at least twice its value \
+         before training, which counts as .025 at least",
+            GROWTH,
+            2.0,
+        ),
+        Claim::all(
+            "d",
+            "MIKAN's weights differ more across heads than IKAN's",
+            vec![Hypothesis::more(deviation, "MIKAN", "IKAN", "Cora")],
+        ),
+    ]
+}
 
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let mikan = plan.arms.iter().filter(|arm| arm.model == "MIKAN");
-        vec![
-            check::each(
-                "the validation accuracy exceeds 30 %, twice that of guessing",
-                results,
-                &plan.arms,
-                |row| {
-                    let found = row.validation.map_or(0.0, |error| CARD.metric.show(error));
-                    (found <= LEARNT).then(|| format!("{found:.1} %"))
-                },
-            ),
-            check::each(
-                "points and correlations of MIKAN are measured",
-                results,
-                mikan,
-                |row| {
-                    let expected = [MEASURES, COPULA].concat().into_iter();
-                    let expected = expected.flat_map(|name| [name.to_owned(), at_last(name)]);
-                    let missing: Vec<String> = expected
-                        .filter(|name| !row.measures.contains_key(name))
-                        .collect();
-                    (!missing.is_empty()).then(|| missing.join(", "))
-                },
-            ),
-        ]
-    }
+fn load(set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    let prepared = match set.name {
+        "planted" => Prepared::planted()?,
+        name => {
+            let set = name.parse::<PlanetoidSet>()?;
+            Prepared::of(&bochner_datasets::nodes::load(set, files)?)?
+        }
+    };
+    Ok(Box::new(prepared.looked_at()))
 }
 
 /// What is measured in both models.
-const MEASURES: &[&str] = &[
+const MEASURES: [&str; 8] = [
     REJECTED,
     HEADS_REJECTED,
     REJECTED_AT_START,
@@ -225,7 +204,7 @@ const MEASURES: &[&str] = &[
 ];
 
 /// What is measured in the copula.
-const COPULA: &[&str] = &[CORRELATION, START, GROWTH, WITHIN, DISTANCE];
+const COPULA: [&str; 5] = [CORRELATION, START, GROWTH, WITHIN, DISTANCE];
 
 const ACCURACY: Columns<'static> = &[
     ("V", Column::Ours(Number::V)),

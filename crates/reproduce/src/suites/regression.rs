@@ -4,35 +4,33 @@
 //! the Transformer, on each of the five sets. All other models are reported, not judged: the other
 //! attention models against the Transformer, and the pairs in which one thing is added.
 
+mod tables;
+
 use super::folds;
 use crate::Error;
 use crate::mechanisms::{EIGHT_HEADS, OF_OTHER_PAPERS, PRIMAL_PARAMETERS, TRANSFORMER, mechanism};
 use crate::released::{heads, norm};
 use crate::suite::{Source, Suite};
 use crate::trial::gaussian_process::{Covariance, ProcessSettings};
-use crate::trial::regressor::{AttentionSettings, PERMUTED, without_order};
+use crate::trial::regressor::{AttentionSettings, without_order};
 use crate::trial::rows::{RowSource, inputs};
 use bochner_datasets::{DataStore, Protocol};
-use bochner_report::check::{self, Check};
+use bochner_report::check::{Check, falls_below};
 use bochner_report::claim::{Claim, Hypothesis, Shown};
-use bochner_report::document::Document;
 use bochner_report::plan::{Arm, Role};
-use bochner_report::sections::{self, Column, Columns, Comparison, NOTHING};
-use bochner_report::suite::{At, Card, Experiment, Line, Metric, Model, Set, about, line};
-use bochner_report::{Account, Preset, Scale, Settings};
+use bochner_report::sections::{self, BESIDE_R, Column, Columns, NOTHING, OWN, Section};
+use bochner_report::suite::{At, Card, Line, Metric, Model, Set, about, line};
+use bochner_report::{Preset, Scale, Settings};
 
 /// The suite.
-pub const REGRESSION: Regression = Regression;
-
-/// Table 4.
-#[derive(Clone, Copy, Debug)]
-pub struct Regression;
+pub static REGRESSION: Suite = Suite {
+    admits,
+    ..Suite::new(&CARD, load, CHECKS)
+};
 
 const SETS: [&str; 5] = ["CO2", "Passenger", "Housing", "Concrete", "Parkinsons"];
 /// The sets whose released splits are known; the released code reads a table of Parkinsons that is not public.
 const RELEASED: [&str; 4] = ["CO2", "Passenger", "Housing", "Concrete"];
-/// What the training error must do.
-const HALF: &str = "the training error of attention models falls by half";
 /// The error of predicting the mean of Passenger, recomputed from the data.
 const PASSENGER_MEAN: f64 = 0.462;
 
@@ -41,7 +39,6 @@ const ATTENTION: &[&str] = &[TRANSFORMER, EIGHT_HEADS];
 
 static CARD: Card = Card {
     name: "regression",
-    version: 1,
     table: "Table 4",
     title: "Table 4, regression",
     sets: &[
@@ -53,17 +50,19 @@ static CARD: Card = Card {
     ],
     models: &[
         Model::new("GP (RBF)", &[]),
-        Model::new("GP (SM)", &[]).after("GP (RBF)"),
+        Model::new("GP (SM)", &[]).after("GP (RBF)", "a spectral mixture"),
         Model::new(TRANSFORMER, &[]),
         Model::new(EIGHT_HEADS, &[TRANSFORMER]),
         Model::new("RBF-only", ATTENTION),
         Model::new("Expsin", ATTENTION),
         Model::new("Linear", ATTENTION),
         Model::new("IKA-S", ATTENTION),
-        Model::new("IKA-NS", ATTENTION).after("IKA-S"),
-        Model::new("IKAN", ATTENTION).after("IKA-NS"),
+        Model::new("IKA-NS", ATTENTION).after("IKA-S", "a second set of spectral points"),
+        Model::new("IKAN", ATTENTION).after("IKA-NS", "a norm of its own"),
         Model::new("IKAN-direct", ATTENTION).judged(),
-        Model::new("MIKAN", ATTENTION).after("IKAN").judged(),
+        Model::new("MIKAN", ATTENTION)
+            .after("IKAN", "the copula")
+            .judged(),
         Model::new("Performer", ATTENTION).on_request(),
         Model::new("CAT", ATTENTION).on_request(),
         Model::new("bipolar", ATTENTION).on_request(),
@@ -77,7 +76,6 @@ static CARD: Card = Card {
     // that was at hand the lines 1 to 3 and 4 to 5 are merged cell by cell; the values were assigned to the
     // models by their order.
     published: &PUBLISHED,
-    repeats: true,
     opening: "Root mean square errors in units of the target scaled to [-1, 1]; smaller is better. The **R-number** \
               is the best error over all epochs on the test part: the test part chose the epoch, so it is optimistic, \
               and it is what the paper publishes. The **V-number** is the test error in the epoch that is best on a \
@@ -110,7 +108,57 @@ static CARD: Card = Card {
         "Performer, CAT, bipolar attention and Primal-Attention run on request with 8 heads, in folds; none is judged. CAT and \
          Primal, whose weights come from the data, see the order of rows and run on CO2 and Passenger alone.",
     ],
+    arms,
+    claims,
+    names: &[
+        ("set", Column::Set),
+        ("model", Column::Model),
+        ("preset", Column::Preset),
+        ("splits", Column::Splits),
+    ],
+    pictures: &[Section::Written(|account, document| {
+        sections::pictures_of_the_first_split(account, document, is_process);
+    })],
+    tables: &[
+        Section::Published(
+            "Mean ± population standard deviation over the splits, R-numbers in both columns. The last column judges each \
+             row by itself; the claims above are judged over all sets. Below scale paper the difference is no measure of \
+             agreement: models, training and splits are smaller or other than the paper's.",
+            BESIDE_R,
+        ),
+        Section::Numbers(
+            "Our numbers",
+            "Every model has its V-number, R-number and last error; R - V is the optimism.",
+            &[OWN, RUNS],
+        ),
+        Section::Written(sections::comparisons),
+        Section::Written(tables::order_of_rows),
+        Section::Written(tables::norms_of_each_split),
+    ],
+    ..Card::EMPTY
 };
+
+const RUNS: Columns<'static> = &[("n", Column::N), ("s per split", Column::Seconds)];
+
+const CHECKS: &[Check] = &[
+    // Gaussian processes start near their best; their errors need not fall.
+    Check::Rows(
+        "the training error of attention models falls by half",
+        |arm| !is_process(arm.model),
+        |row| falls_below(row, 0.5),
+    ),
+    Check::Rows(
+        "on Passenger, the V-number is below the mean's .462",
+        |arm| arm.set == "Passenger",
+        |row| {
+            let v = row.v_number.unwrap_or(f64::INFINITY);
+            (v >= PASSENGER_MEAN).then(|| format!("{v:.3}"))
+        },
+    ),
+    Check::Run("the presets `paper` and `released` differ", |account, _| {
+        tables::presets_differ(account)
+    }),
+];
 
 #[rustfmt::skip]
 static PUBLISHED: [Line; 5] = [
@@ -127,11 +175,11 @@ fn size(at: &At<'_>) -> [usize; 4] {
         "Parkinsons" => every,
         _ => 1,
     };
-    match at.scale {
-        Scale::Smoke => [2, 16, 60, thinned(10)],
-        Scale::Desk => [10, 32, 500, thinned(5)],
-        Scale::Paper => [10, 64, 1000, 1],
-    }
+    at.of_scale([
+        [2, 16, 60, thinned(10)],
+        [10, 32, 500, thinned(5)],
+        [10, 64, 1000, 1],
+    ])
 }
 
 /// The models that are run on a set: those that the released code has where the comparison is with published
@@ -182,200 +230,114 @@ fn settings(at: &At<'_>, model: &str, preset: Preset, p: Option<f64>) -> Setting
     }
 }
 
-impl Experiment for Regression {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let ([splits, .., every], released) = (size(at), RELEASED.contains(&at.set.title));
-        let paper = at.scale == Scale::Paper && released;
-        let protocols = &[Protocol::P10, Protocol::R90][..1 + usize::from(paper)];
-        let both = match at.scale {
-            Scale::Smoke => at.set.title == "Passenger",
-            Scale::Desk => matches!(at.set.title, "Passenger" | "Housing"),
-            Scale::Paper => released,
-        };
-        let presets = &[Preset::Paper, Preset::Released][..1 + usize::from(both)];
-        let arm = |model, preset, protocol, p| {
-            let runs = folds(splits);
-            let settings = settings(at, model, preset, p);
-            let arm = Arm::new(at, model, protocol, runs, &settings).with_preset(preset);
-            let published = match is_judged(model) {
-                true => Preset::Released,
-                false => Preset::Paper,
-            };
-            let claimed = match protocol {
-                Protocol::R90 => preset == published,
-                _ => preset == Preset::Paper,
-            };
-            Arm {
-                role: match claimed && (model == TRANSFORMER || is_judged(model)) {
-                    true => Role::Claimed,
-                    false => Role::Compared,
-                },
-                reading: match model {
-                    TRANSFORMER | EIGHT_HEADS => "both",
-                    model if is_process(model) => NOTHING,
-                    _ => arm.reading,
-                },
-                comparable: every == 1,
-                ..arm
-            }
-        };
-        let mut arms = Vec::new();
-        for &protocol in protocols {
-            let (judged, others): (Vec<&str>, _) = models(at, protocol)
-                .iter()
-                .partition(|model| is_judged(model));
-            arms.extend(
-                others
-                    .iter()
-                    .map(|&m| arm(m, Preset::Paper, protocol, norm(m, at.set.title))),
-            );
-            let judged = presets
-                .iter()
-                .flat_map(|&preset| judged.iter().map(move |&m| (m, preset)));
-            arms.extend(judged.map(|(m, preset)| arm(m, preset, protocol, norm(m, at.set.title))));
-        }
-        let fits = |model: &&str| self.admits(at.set, model).is_ok();
-        let others = [&OF_OTHER_PAPERS[..], &[PRIMAL_PARAMETERS]].concat();
-        let others = others.into_iter().filter(fits);
-        arms.extend(others.map(|model| arm(model, Preset::Paper, Protocol::P10, None)));
-        for model in ["IKAN-direct", "MIKAN"].into_iter().filter(|_| paper) {
-            let candidates = [1.0, 1.5, 1.8, 2.0, 3.0].into_iter();
-            arms.extend(
-                candidates
-                    .filter(|p| Some(*p) != norm(model, at.set.title))
-                    .map(|p| {
-                        let arm = arm(model, Preset::Paper, Protocol::P10, Some(p));
-                        arm.among(format!("p = {p}"), Role::Candidate)
-                    }),
-            );
-        }
-        arms
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let on_two = |name, text, model| {
-            let on = SETS.map(|set| Hypothesis::better(model, TRANSFORMER, set));
-            Claim::at_least(2, name, text, on.to_vec())
-        };
-        let direct = "IKAN-direct";
-        vec![
-        on_two(
-            "C1",
-            "IKAN-direct has smaller errors than the Transformer on at least 2 of the 5 sets",
-            direct,
-        ),
-        on_two(
-            "C2",
-            "MIKAN has smaller errors than the Transformer on at least 2 of the 5 sets",
-            "MIKAN",
-        ),
-        Claim::all(
-            "C3",
-            "on Parkinsons, IKAN-direct's error is below .6 of the Transformer's and below MIKAN's",
-            vec![
-                Hypothesis::below_share(direct, 0.6, TRANSFORMER, "Parkinsons"),
-                Hypothesis::better(direct, "MIKAN", "Parkinsons"),
-            ],
-        )
-        .from(Scale::Paper, "only the full Parkinsons set at scale paper can tell"),
-        Claim::shown(
-            "C4",
-            "run as released on the released splits (not known of Parkinsons), each best test error is within 2 published \
-             standard deviations of the published mean",
-            Shown::NearPublished {
-                models: vec![
-                    (TRANSFORMER, Preset::Paper),
-                    (direct, Preset::Released),
-                    ("MIKAN", Preset::Released),
-                ],
-                sets: RELEASED.to_vec(),
-                protocol: Protocol::R90,
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let ([splits, .., every], released) = (size(at), RELEASED.contains(&at.set.title));
+    let paper = at.scale == Scale::Paper && released;
+    let protocols = &[Protocol::P10, Protocol::R90][..1 + usize::from(paper)];
+    let both = match at.scale {
+        Scale::Smoke => at.set.title == "Passenger",
+        Scale::Desk => matches!(at.set.title, "Passenger" | "Housing"),
+        Scale::Paper => released,
+    };
+    let presets = &[Preset::Paper, Preset::Released][..1 + usize::from(both)];
+    let arm = |model, preset, protocol, p| {
+        let runs = folds(splits);
+        let settings = settings(at, model, preset, p);
+        let arm = Arm::new(at, model, protocol, runs, &settings).with_preset(preset);
+        Arm {
+            reading: match model {
+                TRANSFORMER | EIGHT_HEADS => "both",
+                model if is_process(model) => NOTHING,
+                _ => arm.reading,
             },
-        )
-        .from(Scale::Paper, "absolute errors are comparable at scale paper only"),
-    ]
-    }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        sections::pictures_of_the_first_split(document, account, is_process);
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Paper and ours");
-        document.text(
-            "Mean ± population standard deviation over the splits, R-numbers in both columns. The last column judges \
-             each row by itself; the claims above are judged over all sets.",
-        );
-        if account.plan.scale != Scale::Paper {
-            document.text(
-                "**The difference is no measure of agreement at this scale**: models, training and splits are smaller \
-                 or other than the paper's.",
-            );
+            comparable: every == 1,
+            ..arm
         }
-        sections::against_paper(document, account, &[NAMES, sections::BESIDE_R].concat());
-        document.heading("Our numbers");
-        document
-            .text("Every model has its V-number, R-number and last error; R - V is the optimism.");
-        let runs = [("n", Column::N), ("s per split", Column::Seconds)];
-        sections::own_numbers(document, account, &[NAMES, sections::OWN, &runs].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        sections::order_of_rows(document, account, PERMUTED);
-        sections::chosen_on_each_split(document, account);
-        account.conditions(document);
+    };
+    let mut arms = Vec::new();
+    for &protocol in protocols {
+        let (judged, others): (Vec<&str>, _) = models(at, protocol)
+            .iter()
+            .partition(|model| is_judged(model));
+        arms.extend(
+            others
+                .iter()
+                .map(|&m| arm(m, Preset::Paper, protocol, norm(m, at.set.title))),
+        );
+        let judged = presets
+            .iter()
+            .flat_map(|&preset| judged.iter().map(move |&m| (m, preset)));
+        arms.extend(judged.map(|(m, preset)| arm(m, preset, protocol, norm(m, at.set.title))));
     }
+    let fits = |model: &&str| admits(at.set, model).is_ok();
+    let others = [&OF_OTHER_PAPERS[..], &[PRIMAL_PARAMETERS]].concat();
+    let others = others.into_iter().filter(fits);
+    arms.extend(others.map(|model| arm(model, Preset::Paper, Protocol::P10, None)));
+    for model in ["IKAN-direct", "MIKAN"].into_iter().filter(|_| paper) {
+        let candidates = [1.0, 1.5, 1.8, 2.0, 3.0].into_iter();
+        arms.extend(
+            candidates
+                .filter(|p| Some(*p) != norm(model, at.set.title))
+                .map(|p| {
+                    let arm = arm(model, Preset::Paper, Protocol::P10, Some(p));
+                    arm.among(format!("p = {p}"), Role::Compared)
+                }),
+        );
+    }
+    arms
 }
 
-impl Suite for Regression {
-    fn admits(&self, set: &Set, model: &str) -> Result<(), Error> {
-        without_order(&mechanism(model, Preset::Paper, None, 1), set.name.parse()?)
-    }
-
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(RowSource::load(set, arms, files, None)?))
-    }
-
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        // Gaussian processes start near their best; their errors need not fall.
-        let attention = plan.arms.iter().filter(|arm| !is_process(arm.model));
-        let passenger = plan.arms.iter().filter(|arm| arm.set == "Passenger");
+fn claims() -> Vec<Claim> {
+    let on_two = |name, text, model| {
+        let on = SETS.map(|set| Hypothesis::better(model, TRANSFORMER, set));
+        Claim::at_least(2, name, text, on.to_vec())
+    };
+    let direct = "IKAN-direct";
+    vec![
+    on_two(
+        "C1",
+        "IKAN-direct has smaller errors than the Transformer on at least 2 of the 5 sets",
+        direct,
+    ),
+    on_two(
+        "C2",
+        "MIKAN has smaller errors than the Transformer on at least 2 of the 5 sets",
+        "MIKAN",
+    ),
+    Claim::all(
+        "C3",
+        "on Parkinsons, IKAN-direct's error is below .6 of the Transformer's and below MIKAN's",
         vec![
-            check::training_error_falls(HALF, results, attention, 0.5),
-            check::each(
-                "on Passenger, the V-number is below the mean's .462",
-                results,
-                passenger,
-                |row| {
-                    let v = row.v_number.unwrap_or(f64::INFINITY);
-                    (v >= PASSENGER_MEAN).then(|| format!("{v:.3}"))
-                },
-            ),
-            check::presets_differ(plan, results),
-        ]
-    }
+            Hypothesis::below_share(direct, 0.6, TRANSFORMER, "Parkinsons"),
+            Hypothesis::better(direct, "MIKAN", "Parkinsons"),
+        ],
+    )
+    .from(Scale::Paper, "only the full Parkinsons set at scale paper can tell"),
+    Claim::shown(
+        "C4",
+        "run as released on the released splits (not known of Parkinsons), each best test error is within 2 published \
+         standard deviations of the published mean",
+        Shown::NearPublished {
+            models: vec![
+                (TRANSFORMER, Preset::Paper),
+                (direct, Preset::Released),
+                ("MIKAN", Preset::Released),
+            ],
+            sets: RELEASED.to_vec(),
+            protocol: Protocol::R90,
+        },
+    )
+    .from(Scale::Paper, "absolute errors are comparable at scale paper only"),
+]
 }
 
-const NAMES: Columns<'static> = &[
-    ("set", Column::Set),
-    ("model", Column::Model),
-    ("preset", Column::Preset),
-    ("splits", Column::Splits),
-];
+fn admits(set: &Set, model: &str) -> Result<(), Error> {
+    without_order(&mechanism(model, Preset::Paper, None, 1), set.name.parse()?)
+}
 
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Against the Transformer, split by split",
-    text: "d = error of the model - error of the other on the same split, starting from the same seed: mean ± SE \
-           (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by itself. \
-           Published differences are unpaired. The claims above judge IKAN-direct and MIKAN; what is found for the \
-           other models is reported, not judged.",
-    steps: "Pairs named before anything was run, in which one thing is added: a spectral mixture to GP (RBF), a second \
-            set of spectral points to IKA-S, a norm of its own to IKA-NS, the copula to IKAN. Reported, not judged.",
-    names: NAMES,
-};
+fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    Ok(Box::new(RowSource::load(set, arms, files, None)?))
+}
 
 fn is_process(model: &str) -> bool {
     model.starts_with("GP")

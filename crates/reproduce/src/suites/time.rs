@@ -11,20 +11,15 @@ use bochner_attention::Softmax;
 use bochner_datasets::{DataStore, Echoes, Protocol, events};
 use bochner_models::next_event::TimeSense;
 use bochner_numerics::Seed;
-use bochner_report::check::{self, Check};
+use bochner_report::Scale;
+use bochner_report::check::{Check, falls_below};
 use bochner_report::claim::{Claim, Hypothesis};
-use bochner_report::document::Document;
-use bochner_report::plan::{Arm, Role};
-use bochner_report::sections::{self, Column, Columns, Comparison, NAMES};
-use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
-use bochner_report::{Account, Scale, Settings};
+use bochner_report::plan::Arm;
+use bochner_report::sections::{Column, Columns, OWN, Section, comparisons, measures};
+use bochner_report::suite::{At, Card, Metric, Model, Set};
 
 /// The suite.
-pub const TIME: Time = Time;
-
-/// Functional time.
-#[derive(Clone, Copy, Debug)]
-pub struct Time;
+pub static TIME: Suite = Suite::new(&CARD, load, CHECKS);
 
 const NONE: &str = "no time";
 const POSITIONS: &str = "positions";
@@ -52,7 +47,6 @@ const HUNDRED_DAYS: f64 = 8.64e6;
 
 static CARD: Card = Card {
     name: "time",
-    version: 1,
     table: "Xu et al. 2019, next-event prediction",
     title: "Functional time",
     sets: &[
@@ -70,8 +64,6 @@ static CARD: Card = Card {
     metric: Metric::ACCURACY,
     baseline: NONE,
     against: "the model without time",
-    published: &[],
-    repeats: true,
     opening: "One layer of causal softmax attention foretells the kind of the next event from the kinds and times of those \
               before it. Each event is a vector of its kind joined with features of its time: **Bochner** features are sines \
               and cosines of learnt frequencies, **Mercer** features Fourier series with learnt half-periods and \
@@ -101,149 +93,107 @@ static CARD: Card = Card {
         "All models have one set of settings, which were chosen beforehand; validation chooses the epoch alone.",
         "SE is too small, since folds share training rows; SE' corrects for it.",
     ],
+    arms,
+    claims,
+    tables: &[
+        Section::Numbers(
+            "Accuracies",
+            "*Last event* is the share of test sequences whose last event is foretold, in the epoch of the V-number: what \
+             the paper measures; *most frequent last kind* is that share for a forecaster who always names the kind that is \
+             last most often in training. The last column is the mean distance that logits move after the last epoch when \
+             the times of test sequences are shuffled.",
+            &[OWN, RUNS, SEEN],
+        ),
+        Section::Written(comparisons),
+    ],
+    ..Card::EMPTY
 };
 
-impl Experiment for Time {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
+const RUNS: Columns<'static> = &[("n", Column::N), ("s per unit", Column::Seconds)];
+const SEEN: Columns<'static> = &measures([LAST_EVENT, MOST_FREQUENT, MOVED]);
 
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let n = match at.scale {
-            Scale::Smoke => 1,
-            Scale::Desk => 5,
-            Scale::Paper => 10,
-        };
-        let arm = |model: &Model| {
-            let runs = folds(n);
-            let settings = Settings::of(&settings(at, model.name));
-            Arm::new(at, model.name, Protocol::P10, runs, &settings).with_role(Role::Claimed)
-        };
-        CARD.models.iter().map(arm).collect()
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let over = |name, text, others: &[&'static str], set| {
-            let pairs = FUNCTIONAL.iter().flat_map(|model| {
-                others
-                    .iter()
-                    .map(|other| Hypothesis::better(model, other, set))
-            });
-            Claim::all(name, text, pairs.collect())
-        };
-        vec![
-            over(
-                "echoes",
-                "on the drawn stream Bochner, Mercer and both are each better than no time, positions and shuffled times",
-                &[NONE, POSITIONS, SHUFFLED],
-                ECHOES,
-            ),
-            over(
-                "badges",
-                "on badges Bochner, Mercer and both are each better than no time",
-                &[NONE],
-                BADGES,
-            ),
-            over(
-                "positions",
-                "on badges Bochner, Mercer and both are each better than positions",
-                &[POSITIONS],
-                BADGES,
-            ),
-            over(
-                "control",
-                "on badges Bochner, Mercer and both are each better than shuffled times",
-                &[SHUFFLED],
-                BADGES,
-            ),
-        ]
-    }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        document.heading("Accuracies");
-        document.text(
-            "*Last event* is the share of test sequences whose last event is foretold, in the epoch of the V-number: what the \
-             paper measures; *most frequent last kind* is that share for a forecaster who always names the kind that is last \
-             most often in training. The last column is the mean distance that logits move after the last epoch when the \
-             times of test sequences are shuffled.",
-        );
-        sections::own_numbers(document, account, &[NAMES, sections::OWN, SEEN].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        account.conditions(document);
-    }
-}
-
-impl Suite for Time {
-    fn load(&self, set: &Set, _: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(match set.title {
-            ECHOES => STREAM.draw(Seed::new(crate::study::SEED))?,
-            _ => events::load(files)?,
-        }))
-    }
-
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        vec![
-            check::training_error_falls("the training error falls", results, &plan.arms, 1.0),
-            check::each(
-                "other times move the logits of models of times, and of no others",
-                results,
-                &plan.arms,
-                |row| {
-                    let moved = row.measures.get(MOVED).copied().unwrap_or(f64::NAN);
-                    let sees_times = ![NONE, POSITIONS].contains(&&*row.unit.variant);
-                    let fits = if sees_times {
-                        moved > 0.0
-                    } else {
-                        moved == 0.0
-                    };
-                    (!fits).then(|| format!("{moved:.1e}"))
-                },
-            ),
-        ]
-    }
-}
-
-const SEEN: Columns<'static> = &[
-    ("n", Column::N),
-    ("s per unit", Column::Seconds),
-    (LAST_EVENT, Column::Measure(LAST_EVENT)),
-    (MOST_FREQUENT, Column::Measure(MOST_FREQUENT)),
-    (MOVED, Column::Measure(MOVED)),
+const CHECKS: &[Check] = &[
+    Check::Rows(
+        "the training error falls",
+        |_| true,
+        |row| falls_below(row, 1.0),
+    ),
+    Check::Rows(
+        "other times move the logits of models of times, and of no others",
+        |_| true,
+        |row| {
+            let moved = row.measure(MOVED);
+            let fits = match &*row.unit.variant {
+                NONE | POSITIONS => moved == 0.0,
+                _ => moved > 0.0,
+            };
+            (!fits).then(|| format!("{moved:.1e}"))
+        },
+    ),
 ];
 
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Model against model, fold by fold",
-    text: "d = accuracy of the model - accuracy of the other on the same fold, in points, starting from the same seed: \
-           mean ± SE (SE'), wins of n. What is found rests on the two-sided 95 % interval of each comparison by \
-           itself.",
-    steps: "",
-    names: NAMES,
-};
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let n = at.of_scale([1, 5, 10]);
+    let arm = |model: &Model| {
+        let settings = settings(at, model.name);
+        Arm::new(at, model.name, Protocol::P10, folds(n), &settings)
+    };
+    CARD.models.iter().map(arm).collect()
+}
+
+fn claims() -> Vec<Claim> {
+    let over = |name, text, others: &[&'static str], set| {
+        let pairs = FUNCTIONAL.iter().flat_map(|model| {
+            others
+                .iter()
+                .map(|other| Hypothesis::better(model, other, set))
+        });
+        Claim::all(name, text, pairs.collect())
+    };
+    vec![
+        over(
+            "echoes",
+            "on the drawn stream Bochner, Mercer and both are each better than no time, positions and shuffled times",
+            &[NONE, POSITIONS, SHUFFLED],
+            ECHOES,
+        ),
+        over(
+            "badges",
+            "on badges Bochner, Mercer and both are each better than no time",
+            &[NONE],
+            BADGES,
+        ),
+        over(
+            "positions",
+            "on badges Bochner, Mercer and both are each better than positions",
+            &[POSITIONS],
+            BADGES,
+        ),
+        over(
+            "control",
+            "on badges Bochner, Mercer and both are each better than shuffled times",
+            &[SHUFFLED],
+            BADGES,
+        ),
+    ]
+}
+
+fn load(set: &Set, _: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    Ok(Box::new(match set.title {
+        ECHOES => STREAM.draw(Seed::new(crate::study::SEED))?,
+        _ => events::load(files)?,
+    }))
+}
 
 fn settings(at: &At<'_>, model: &str) -> EventSettings {
     let is_badges = at.set.title == BADGES;
-    let longest = match (is_badges, at.scale) {
-        (false, _) => STREAM.events - 1,
-        (true, Scale::Paper) => 100,
-        (true, _) => 64,
-    };
-    let epochs = match (at.scale, is_badges) {
-        (Scale::Smoke, _) => 2,
-        (Scale::Desk, true) => 10,
-        (Scale::Desk, false) => 60,
-        (Scale::Paper, true) => 50,
-        (Scale::Paper, false) => 200,
-    };
-    let width = match at.scale {
-        Scale::Paper => 64,
-        _ => 32,
-    };
     // Badges: from a day to 1,000 days.
-    let (unit, periods) = match is_badges {
-        true => (HUNDRED_DAYS, [0.01, 10.0]),
-        false => (1.0, [1.0, 40.0]),
+    let (unit, periods, longest, epochs) = match is_badges {
+        true => (HUNDRED_DAYS, [0.01, 10.0], [64, 64, 100], [2, 10, 50]),
+        false => (1.0, [1.0, 40.0], [STREAM.events - 1; 3], [2, 60, 200]),
     };
+    let (longest, epochs) = (at.of_scale(longest), at.of_scale(epochs));
+    let width = at.of_scale([32, 32, 64]);
     EventSettings {
         time: senses(model, periods, longest),
         clock: match model {

@@ -24,7 +24,7 @@ static PARTS: [(&str, Part); 3] = [
 ];
 
 /// All heads of the first seed. Nothing is drawn without traces.
-pub(super) fn pictures_of_traces(document: &mut Document, account: &Account<'_>) {
+pub(super) fn pictures_of_traces(account: &Account<'_>, document: &mut Document) {
     for set in account.sets() {
         let arms = account.plan.compared();
         let own: Vec<&Arm> = arms.filter(|arm| arm.set == set.title).collect();
@@ -56,7 +56,7 @@ pub(super) fn pictures_of_traces(document: &mut Document, account: &Account<'_>)
 }
 
 /// The means over layers and heads in a table, and all heads of all seeds in a file. Nothing is written without traces.
-pub(super) fn similarity_and_magnitude(document: &mut Document, account: &Account<'_>) {
+pub(super) fn similarity_and_magnitude(account: &Account<'_>, document: &mut Document) {
     let arms: Vec<&Arm> = account.plan.compared().collect();
     let of_arm = |arm: &Arm| {
         Place::ALL.map(|place| {

@@ -3,8 +3,7 @@
 //! Everything is named here, before anything is run: the settings, those that are tried if the softmax Transformer
 //! misses what it must reach in validation, the norms that validation loss chooses among, and the comparisons.
 
-use super::traces;
-use super::translations;
+use super::{chosen, past_gate, traces, translations};
 use crate::Error;
 use crate::mechanisms::{LINEAR_TIME, TRANSFORMER, clipped, encoder, mechanism};
 use crate::suite::{Source, Suite};
@@ -17,21 +16,16 @@ use bochner_datasets::{DataStore, Protocol, Reversal, translation};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
 use bochner_ops::Schedule;
-use bochner_report::check::{self, Check};
+use bochner_report::check::{Check, Mark};
 use bochner_report::claim::{Claim, Hypothesis, Quantity};
-use bochner_report::document::Document;
-use bochner_report::plan::{Arm, Role};
-use bochner_report::row::Row;
-use bochner_report::sections::{self, ChosenBy, Column, Columns, Comparison, NAMES};
-use bochner_report::suite::{At, Card, Experiment, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale};
+use bochner_report::plan::{Arm, ChosenBy, Role};
+use bochner_report::row::Curve;
+use bochner_report::sections::{self, Column, Columns, OWN, Section};
+use bochner_report::suite::{At, Card, Metric, Model, Set};
+use bochner_report::{Account, Number, Preset, Scale, Unit};
 
 /// The suite.
-pub const TRANSLATION: Translation = Translation;
-
-/// Table 3.
-#[derive(Clone, Copy, Debug)]
-pub struct Translation;
+pub static TRANSLATION: Suite = Suite::new(&CARD, load, CHECKS);
 
 const PERFORMER: &str = "Performer";
 const AGAINST: &[&str] = &[TRANSFORMER];
@@ -58,7 +52,6 @@ const REVERSAL: Reversal = Reversal {
 
 static CARD: Card = Card {
     name: "translation",
-    version: 1,
     table: "Table 3",
     title: "Table 3 and Figure 3, translation from German to English",
     sets: &[
@@ -79,8 +72,6 @@ static CARD: Card = Card {
     metric: Metric::BLEU,
     baseline: TRANSFORMER,
     against: "the Transformer",
-    published: &[],
-    repeats: true,
     opening: "BLEU (13a) of lines against one reference. Words are joined from their pieces, and that is all that is done to \
               a line: both sides stay tokenised and in lower case, as the corpora's files are, since no rule brings back the \
               case and the spaces that these have lost. So 13a differs little from BLEU between the files' own tokens, \
@@ -117,190 +108,183 @@ static CARD: Card = Card {
          weights: Performer and the squared kernel in linear time have none. What is run of them is reported with one seed, not judged.",
         "The number of the last epoch is that of greedy translations. Seeds on one split have no SE'.",
     ],
+    arms,
+    claims,
+    pictures: &[Section::Written(|account, document| {
+        traces::pictures_of_traces(account, document);
+        sections::pictures_of_the_first_split(account, document, |_| false);
+    })],
+    tables: &[
+        Section::Numbers(
+            "Our numbers",
+            "Mean ± population standard deviation over the seeds; R - V is the optimism. The interval is that of the \
+             V-number over resampled test lines, in the mean over the seeds. BLEU between the files' own tokens and on the \
+             second test are of the V-epoch with a beam of 5; greedy numbers are those of each epoch. The verdict of a \
+             row is that of its comparison by itself; the claims above are judged together.",
+            &[OWN, MORE],
+        ),
+        Section::Numbers("", "", &[RUNS]),
+        Section::Written(sections::comparisons),
+        Section::Written(translations::resampled),
+        Section::Written(traces::similarity_and_magnitude),
+        Section::Written(translations::sample),
+        Section::Written(|account, document| {
+            let text = "BLEU on the validation part with a beam of 5, in the better of two epochs, and in brackets the loss \
+                        there after the second, which chooses.";
+            sections::chosen_norms(account, document, ChosenBy::Measure(LAST_LOSS), text);
+            sections::chosen_settings(account, document, ChosenBy::Loss);
+        }),
+    ],
+    ..Card::EMPTY
 };
+
+const CHECKS: &[Check] = &[
+    Check::Run(
+        "the training loss falls in every epoch, down to a twentieth",
+        |account, _| losses_fall(account),
+    ),
+    Check::Rows(
+        "the Transformer writes 99 % of the letters backwards",
+        |arm| (arm.model, arm.set) == (TRANSFORMER, "reverse"),
+        |row| {
+            let share = row.measure(IN_PLACE);
+            (share.is_nan() || share < TO_THE_LAST).then(|| format!("{share:.4}"))
+        },
+    ),
+];
 
 const MAGNITUDES: &[[&str; 2]] = &[Place::Encoder.magnitude(), Place::Cross.magnitude()];
 
 const SMALL_RUNS: &str = "small runs cannot show gains of .15 to .26 BLEU";
 
-impl Experiment for Translation {
-    fn card(&self) -> &'static Card {
-        &CARD
-    }
-
-    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let (Some(mut size), seeds) = (settings(at), seeds(at)) else {
-            return Vec::new();
-        };
-        let of = |size: &TranslationSettings, model, p, seeds: u64, epochs: Option<usize>| {
-            let mut settings = size.of_model(model, p);
-            epochs
-                .into_iter()
-                .for_each(|epochs| settings.set_epochs(epochs));
-            Arm::new(at, model, Protocol::Fixed, super::seeds(seeds), &settings)
-        };
-        let mut arms = Vec::new();
-        if at.scale == Scale::Desk && at.set.gate.is_some() {
-            // All others wait for the Transformer: where it misses the gate, all models get other settings.
-            let first = of(&size, TRANSFORMER, None, seeds, None);
-            let reached = at.choices.reaches(&CARD, at.set, &first);
-            arms.push(first.clone().with_role(Role::Choice));
-            if reached.is_none() {
-                arms.push(first.with_role(Role::Claimed));
-                return arms;
-            }
-            if reached == Some(false) {
-                let grid = AGAIN.map(|(dropout, rate)| {
-                    let mut own = size.clone();
-                    own.encoder.layer.dropout = dropout;
-                    own.attention_dropout = dropout;
-                    own.training.learning_rate = rate;
-                    own
-                });
-                let again = grid.each_ref().map(|size| {
-                    let arm = of(size, TRANSFORMER, None, 1, None);
-                    arm.among(size.brief(), Role::Choice)
-                });
-                let best = at.choices.least_loss(&again);
-                arms.extend(again);
-                match best {
-                    Some(best) => size = grid[best].clone(),
-                    None => return arms,
-                }
-            }
-        }
-        let claimed = |arm: Arm| arm.with_role(Role::Claimed);
-        arms.push(claimed(of(&size, TRANSFORMER, None, seeds, None)));
-        for model in ["IKAN-direct", "MIKAN"] {
-            let candidates = norms(at).iter().map(|&p| {
-                let arm = of(&size, model, Some(p), 1, Some(EPOCHS_OF_A_NORM));
-                arm.among(format!("p = {p}"), Role::OwnChoice)
+fn arms(at: &At<'_>) -> Vec<Arm> {
+    let (Some(mut size), seeds) = (settings(at), seeds(at)) else {
+        return Vec::new();
+    };
+    let of = |size: &TranslationSettings, model, p, seeds: u64, epochs: Option<usize>| {
+        let mut settings = size.of_model(model, p);
+        epochs
+            .into_iter()
+            .for_each(|epochs| settings.set_epochs(epochs));
+        Arm::new(at, model, Protocol::Fixed, super::seeds(seeds), &settings)
+    };
+    let mut arms = Vec::new();
+    if at.scale == Scale::Desk && at.set.gate.is_some() {
+        let first = of(&size, TRANSFORMER, None, seeds, None);
+        let again = || {
+            let grid = AGAIN.map(|(dropout, rate)| {
+                let mut own = size.clone();
+                own.encoder.layer.dropout = dropout;
+                own.attention_dropout = dropout;
+                own.training.learning_rate = rate;
+                own
             });
-            let candidates: Vec<Arm> = candidates.collect();
-            let best = match candidates.len() {
-                1 => Some(0),
-                _ => at.choices.least(LAST_LOSS, &candidates),
-            };
-            if candidates.len() > 1 {
-                arms.extend(candidates);
-            }
-            let norm = best.map(|place| norms(at)[place]);
-            arms.extend(norm.map(|p| claimed(of(&size, model, Some(p), seeds, None))));
-        }
-        if at.scale == Scale::Desk && at.set.title == "Multi30k" {
-            arms.push(of(&size, PERFORMER, None, 1, None));
-            // Sums in linear time hold 136 features with 8 points and 2,080 with 32; a sentence has some 16 tokens.
-            size.points = Some(8);
-            arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
-        }
-        arms
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        let better = |set| {
-            CLAIMED
-                .map(|model| Hypothesis::better(model, TRANSFORMER, set))
-                .to_vec()
+            let arms = grid.each_ref().map(|size| {
+                let arm = of(size, TRANSFORMER, None, 1, None);
+                arm.among(size.brief(), Role::Choice)
+            });
+            (grid.to_vec(), arms.to_vec())
         };
-        let not_worse = |model| vec![Hypothesis::better(model, TRANSFORMER, MULTI30K).within(0.5)];
-        let rises = MAGNITUDES.iter().flat_map(|pair| {
-            let rise = Quantity::Rise(*pair);
-            CLAIMED.map(|model| Hypothesis::more(rise, TRANSFORMER, model, MULTI30K))
+        match past_gate(at, &mut arms, (size.clone(), first), again, ChosenBy::Loss) {
+            Some(own) => size = own,
+            None => return arms,
+        }
+    }
+    arms.push(of(&size, TRANSFORMER, None, seeds, None));
+    let norms = &NORMS[..at.of_scale([1, 3, 3])];
+    for model in ["IKAN-direct", "MIKAN"] {
+        let candidates = norms.iter().map(|&p| {
+            let arm = of(&size, model, Some(p), 1, Some(EPOCHS_OF_A_NORM));
+            arm.among(format!("p = {p}"), Role::OwnChoice)
         });
-        vec![
-            Claim::all(
-                "C1",
-                "MIKAN is not worse than the Transformer by .5 BLEU",
-                not_worse("MIKAN"),
-            )
-            .one_sided(),
-            Claim::all(
-                "C2",
-                "IKAN-direct is not worse than the Transformer by .5 BLEU",
-                not_worse("IKAN-direct"),
-            )
-            .one_sided(),
-            Claim::all(
-                "C3",
-                "MIKAN and IKAN-direct are better than the Transformer on IWSLT14",
-                better("IWSLT14"),
-            )
-            .from(Scale::Paper, SMALL_RUNS),
-            Claim::all(
-                "C4",
-                "The same holds on the small part of it, IWSLT14-28k",
-                better("IWSLT14-28k"),
-            )
-            .from(Scale::Paper, SMALL_RUNS),
-            Claim::all(
-                "Figure 3",
-                "From the first epoch to the last the magnitude grows by more in the Transformer than in IKAN-direct and MIKAN, \
-             in both attentions",
-                rises.collect(),
-            ),
-        ]
+        let by = ChosenBy::Measure(LAST_LOSS);
+        let best = chosen(at, &mut arms, candidates.collect(), by);
+        arms.extend(best.map(|best| of(&size, model, Some(norms[best]), seeds, None)));
     }
-
-    fn pictures(&self, account: &Account<'_>, document: &mut Document) {
-        traces::pictures_of_traces(document, account);
-        sections::pictures_of_the_first_split(document, account, |_| false);
+    if at.scale == Scale::Desk && at.set.title == "Multi30k" {
+        arms.push(of(&size, PERFORMER, None, 1, None));
+        // Sums in linear time hold 136 features with 8 points and 2,080 with 32; a sentence has some 16 tokens.
+        size.points = Some(8);
+        arms.push(of(&size, LINEAR_TIME, Some(2.0), 1, None));
     }
-
-    fn report(&self, account: &Account<'_>, document: &mut Document) {
-        sections::gates(document, account);
-        document.heading("Our numbers");
-        document.text(
-            "Mean ± population standard deviation over the seeds; R - V is the optimism. The interval is that of the \
-             V-number over resampled test lines, in the mean over the seeds. BLEU between the files' own tokens and on the \
-             second test are of the V-epoch with a beam of 5; greedy numbers are those of each epoch. The verdict of a \
-             row is that of its comparison by itself; the claims above are judged together.",
-        );
-        sections::own_numbers(document, account, &[NAMES, sections::OWN, MORE].concat());
-        sections::own_numbers(document, account, &[NAMES, RUNS].concat());
-        sections::against_baseline(document, account, &COMPARISON);
-        translations::resampled(document, account);
-        traces::similarity_and_magnitude(document, account);
-        translations::sample(document, account);
-        sections::chosen_norms(
-            document,
-            account,
-            ChosenBy::Measure(LAST_LOSS),
-            "BLEU on the validation part with a beam of 5, in the better of two epochs, and in brackets the loss there after \
-             the second, which chooses.",
-        );
-        sections::chosen_settings(document, account, TRANSFORMER, ChosenBy::Loss);
-        account.conditions(document);
-        sections::waiting(document, account);
-    }
+    arms
 }
 
-impl Suite for Translation {
-    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-        let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
-        Ok(Box::new(match set.name.parse() {
-            Err(_) => Corpus(REVERSAL.draw(Seed::new(3))?),
-            Ok(corpus) if smoke => Corpus(translation::load(corpus, files)?).first([200, 50]),
-            Ok(corpus) => Corpus(translation::load(corpus, files)?),
-        }))
-    }
+fn claims() -> Vec<Claim> {
+    let better = |set| {
+        CLAIMED
+            .map(|model| Hypothesis::better(model, TRANSFORMER, set))
+            .to_vec()
+    };
+    let not_worse = |model| vec![Hypothesis::better(model, TRANSFORMER, MULTI30K).within(0.5)];
+    let rises = MAGNITUDES.iter().flat_map(|pair| {
+        let rise = Quantity::Rise(*pair);
+        CLAIMED.map(|model| Hypothesis::more(rise, TRANSFORMER, model, MULTI30K))
+    });
+    vec![
+        Claim::all(
+            "C1",
+            "MIKAN is not worse than the Transformer by .5 BLEU",
+            not_worse("MIKAN"),
+        )
+        .one_sided(),
+        Claim::all(
+            "C2",
+            "IKAN-direct is not worse than the Transformer by .5 BLEU",
+            not_worse("IKAN-direct"),
+        )
+        .one_sided(),
+        Claim::all(
+            "C3",
+            "MIKAN and IKAN-direct are better than the Transformer on IWSLT14",
+            better("IWSLT14"),
+        )
+        .from(Scale::Paper, SMALL_RUNS),
+        Claim::all(
+            "C4",
+            "The same holds on the small part of it, IWSLT14-28k",
+            better("IWSLT14-28k"),
+        )
+        .from(Scale::Paper, SMALL_RUNS),
+        Claim::all(
+            "Figure 3",
+            "From the first epoch to the last the magnitude grows by more in the Transformer than in IKAN-direct and MIKAN, \
+         in both attentions",
+            rises.collect(),
+        ),
+    ]
+}
 
-    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
-        let (plan, results) = (account.plan, account.results);
-        let measure = |row: &Row, name: &str| row.measures.get(name).copied().unwrap_or(f64::NAN);
-        let transformers = plan.arms.iter().filter(|arm| arm.model == TRANSFORMER);
-        vec![
-            check::losses_fall(account),
-            check::each(
-                "the Transformer writes 99 % of the letters backwards",
-                results,
-                transformers.filter(|arm| arm.set == "reverse"),
-                |row| {
-                    let share = measure(row, IN_PLACE);
-                    (share.is_nan() || share < TO_THE_LAST).then(|| format!("{share:.4}"))
-                },
-            ),
-        ]
-    }
+fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+    let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
+    Ok(Box::new(match set.name.parse() {
+        Err(_) => Corpus(REVERSAL.draw(Seed::new(3))?),
+        Ok(corpus) if smoke => Corpus(translation::load(corpus, files)?).first([200, 50]),
+        Ok(corpus) => Corpus(translation::load(corpus, files)?),
+    }))
+}
+
+/// Whether the training losses of all units fall in every epoch, as far as the curves are kept. Where nearly nothing of a
+/// loss is left, a last digit decides whether it rises once: from a twentieth of the first epoch's on it may.
+pub(super) fn losses_fall(account: &Account<'_>) -> Mark {
+    let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
+    let curves = units.filter_map(|unit| {
+        let curve: Curve = (account.artefacts)(unit)?.get("loss")?;
+        Some((unit, curve.values))
+    });
+    let curves: Vec<(&Unit, Vec<f64>)> = curves.collect();
+    let defects = curves.iter().filter_map(|(unit, losses)| {
+        let small = losses.first()? / 20.0;
+        let mut pairs = losses.windows(2);
+        let risen = pairs.find(|pair| pair[1] >= pair[0].max(small))?;
+        Some(format!(
+            "{}: {:.4} to {:.4}",
+            unit.label(),
+            risen[0],
+            risen[1]
+        ))
+    });
+    Mark::new(&defects.collect::<Vec<_>>(), curves.len(), "units")
 }
 
 const MORE: Columns<'static> = &[
@@ -321,21 +305,6 @@ const RUNS: Columns<'static> = &[
     ("n", Column::N),
     ("s per run", Column::Seconds),
 ];
-
-const COMPARISON: Comparison<'static> = Comparison {
-    heading: "Against the Transformer, seed by seed",
-    text: "d = BLEU of the model - BLEU of the other with the same seed: the same initial values of what they share, \
-           the same batches. Mean ± SE, wins of n. Fewer than three seeds are not judged.",
-    steps: "",
-    names: NAMES,
-};
-
-fn norms(at: &At<'_>) -> &'static [f64] {
-    match at.scale {
-        Scale::Smoke => &NORMS[..1],
-        Scale::Desk | Scale::Paper => &NORMS,
-    }
-}
 
 fn seeds(at: &At<'_>) -> u64 {
     match (at.scale, at.set.title) {

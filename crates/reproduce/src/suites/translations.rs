@@ -24,7 +24,7 @@ fn lines(account: &Account<'_>, unit: &Unit) -> Option<Lines> {
 
 /// Each model against the baseline of its seed on the same resampled test lines. Nothing is written without
 /// translations.
-pub(super) fn resampled(document: &mut Document, account: &Account<'_>) {
+pub(super) fn resampled(account: &Account<'_>, document: &mut Document) {
     let arms = account.plan.compared();
     let rows = arms.flat_map(|arm| rows(account, arm).unwrap_or_default());
     let rows: Vec<Vec<String>> = rows.collect();
@@ -76,7 +76,7 @@ fn row(account: &Account<'_>, arm: &Arm, own: &Unit, other: &Unit) -> Option<Vec
 }
 
 /// The first test lines of each set with their references and the translations of each model's first seed.
-pub(super) fn sample(document: &mut Document, account: &Account<'_>) {
+pub(super) fn sample(account: &Account<'_>, document: &mut Document) {
     for set in account.sets() {
         let arms = account.plan.compared().filter(|arm| arm.set == set.title);
         let found = arms.filter_map(|arm| Some((arm, lines(account, arm.units.first()?)?)));

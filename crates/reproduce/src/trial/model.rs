@@ -1,4 +1,7 @@
 //! The one trial of a model in training, whatever is trained.
+//!
+//! A suite implements [`Probe`], what it measures, and wraps it with a trainer of `bochner_models` in a [`ModelTrial`]:
+//! checkpoints, and errors that name the unit, follow.
 
 use super::{Evaluation, Facts, Findings, Keep, Moment, Rule, Step, failed};
 use crate::{Error, Trial};
@@ -9,11 +12,14 @@ use bochner_report::Unit;
 use std::path::Path;
 
 /// The error of any library.
-pub(crate) type AnyError = Box<dyn std::error::Error>;
+pub type AnyError = Box<dyn std::error::Error>;
 
 /// A model with everything that its next epoch depends on.
-pub(crate) trait Training {
+pub trait Training {
     /// Trains one epoch.
+    ///
+    /// # Errors
+    /// Whatever ends the training.
     fn epoch(&mut self) -> Result<EpochReport, AnyError>;
 
     /// The number of epochs done so far.
@@ -23,9 +29,15 @@ pub(crate) trait Training {
     fn parameters(&self) -> usize;
 
     /// Writes a checkpoint.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
     fn save(&self, path: &Path) -> Result<(), AnyError>;
 
     /// Goes on from a checkpoint.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is that of another model.
     fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError>;
 }
 
@@ -74,7 +86,7 @@ impl Training for LookAhead {
 }
 
 /// The measurements of a suite in a model in training, with the data that they need.
-pub(crate) trait Probe {
+pub trait Probe {
     /// The model in training.
     type Model: Training;
 
@@ -82,6 +94,9 @@ pub(crate) trait Probe {
     fn rows(&self) -> [usize; 3];
 
     /// Measures the model after an epoch.
+    ///
+    /// # Errors
+    /// Whatever stops the evaluation.
     fn evaluate(&self, model: &Self::Model) -> Result<Evaluation, AnyError>;
 
     /// The training error of an epoch: the mean squared error unless the model has another one.
@@ -100,6 +115,9 @@ pub(crate) trait Probe {
     }
 
     /// Inspects the model at the end, or as it was at a moment whose weights are kept; see [`Trial::findings`].
+    ///
+    /// # Errors
+    /// Whatever stops the inspection.
     fn findings(
         &self,
         model: &Self::Model,
@@ -112,7 +130,7 @@ pub(crate) trait Probe {
 }
 
 /// A model in training and what is measured in it.
-pub(crate) struct ModelTrial<P: Probe> {
+pub struct ModelTrial<P: Probe> {
     pub(super) unit: Unit,
     pub(super) model: P::Model,
     pub(super) probe: P,
@@ -120,7 +138,10 @@ pub(crate) struct ModelTrial<P: Probe> {
 
 impl<P: Probe> ModelTrial<P> {
     /// Sets up a unit; an error of `build` becomes one that names it.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// [`Error::Trial`], made from that of `build`.
+    pub fn new(
         unit: &Unit,
         build: impl FnOnce() -> Result<(P::Model, P), AnyError>,
     ) -> Result<Self, Error> {

@@ -117,7 +117,7 @@ fn finished(out: &Path) -> Files {
 #[ignore = "takes minutes: run by cargo xtask ci --full"]
 fn two_hundred_kills_lose_no_finished_unit_and_change_no_bit() {
     let whole = tempdir().unwrap();
-    let timed = SUITES.into_iter().filter_map(|suite| {
+    let timed = SUITES.iter().copied().filter_map(|suite| {
         let start = Instant::now();
         let ran = finish_if_possible(suite, whole.path());
         if !ran {

@@ -2,6 +2,7 @@
 
 mod a_killed_translation_resumes;
 mod a_page_is_written_again_from_its_rows;
+mod a_suite_of_ones_own;
 mod a_wrong_file_is_named;
 #[cfg(unix)]
 mod endurance;

@@ -1,7 +1,7 @@
 //! The suites whose smoke data are generated or built in run anywhere, and their checks pass.
 
 use bochner_report::row::Row;
-use bochner_reproduce::suites::{Entry, SUITES};
+use bochner_reproduce::suites;
 use std::path::Path;
 use std::process::Command;
 
@@ -25,15 +25,15 @@ fn passes(arguments: &[&str], out: &Path) -> String {
 /// instead.
 fn assert_measured(out: &Path) {
     let mut looked = 0;
-    for suite in SUITES.into_iter().filter_map(Entry::trained) {
-        let name = suite.card().name;
+    for suite in suites::trained() {
+        let name = suite.card.name;
         let file = out.join("smoke").join(name).join("rows.jsonl");
         let Ok(rows) = std::fs::read_to_string(file) else {
             continue;
         };
         let rows = rows.lines().map(|row| serde_json::from_str(row).unwrap());
         let rows: Vec<Row> = rows.collect();
-        for claim in suite.claims() {
+        for claim in (suite.card.claims)() {
             let sets = claim.sets();
             let of_claim = looked;
             for model in claim.models() {

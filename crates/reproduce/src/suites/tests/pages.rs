@@ -6,17 +6,12 @@ use crate::suites::figure2::check_row;
 use crate::trial::translation::{Place, Trace};
 use bochner_datasets::sentences::Sentence;
 use bochner_datasets::{Protocol, SentenceData, SentenceSet};
-use bochner_report::check::{self, Mark};
+use bochner_report::check::Mark;
 use bochner_report::row::{Artefacts, Curve, Heads, Spread};
 use std::collections::BTreeMap;
 
 /// V-numbers, a text, and whether the page of them at scale desk has it.
-type Page = (
-    &'static dyn Suite,
-    fn(&Arm, &Unit) -> f64,
-    &'static str,
-    bool,
-);
+type Page = (&'static Suite, fn(&Arm, &Unit) -> f64, &'static str, bool);
 
 const ALARM: &str = "LOOK FOR A LEAK";
 const INADEQUATE: &str = "**no: set-up not adequate**";
@@ -77,14 +72,14 @@ fn another_sentence_in_the_row_of_the_papers_is_refused_with_both_named() {
 
 /// An account of results with the value .2, and artefacts that a function gives.
 fn drawn<T>(
-    suite: &dyn Suite,
+    suite: &'static Suite,
     plan: &Plan,
     artefacts: &dyn Fn(&Unit) -> Artefacts,
     look: impl FnOnce(&Account<'_>) -> T,
 ) -> T {
     let results = results(suite, plan, |_, _| Some(0.2));
     look(&Account {
-        card: suite.card(),
+        card: suite.card,
         plan,
         results: &results,
         claims: &[],
@@ -134,7 +129,7 @@ fn left(unit: &Unit) -> Artefacts {
 
 /// The files of a figure, how often each has a mark, and how often.
 type Drawn = (
-    &'static dyn Suite,
+    &'static Suite,
     Scale,
     &'static str,
     &'static [(&'static str, usize)],
@@ -186,7 +181,7 @@ fn figures_are_drawn_from_what_their_units_leave() {
     for (suite, scale, mark, expected) in figures {
         let plan = plan(suite, scale);
         let (files, page) = drawn(suite, &plan, &left, |account| {
-            let document = account.document(suite);
+            let document = account.document();
             let files: BTreeMap<String, String> = document.files().collect();
             (files, document.to_markdown())
         });
@@ -224,9 +219,7 @@ fn a_loss_that_rises_in_one_epoch_is_seen() {
             values: values.to_vec(),
         };
         let left = |_: &Unit| Artefacts::default().with("loss", &curve);
-        let mark = drawn(&TRANSLATION, &plan, &left, |account| {
-            check::losses_fall(account).mark
-        });
+        let mark = drawn(&TRANSLATION, &plan, &left, translation::losses_fall);
         assert_eq!(matches!(mark, Mark::Passed(_)), passes, "{values:?}");
     }
 }

@@ -10,7 +10,7 @@ use bochner_report::suite::Set;
 
 /// The units on which choices rest, all others, and the epochs of all of them at the scales smoke, desk and paper.
 #[rustfmt::skip]
-static SIZES: [(&dyn Suite, [[usize; 3]; 3]); 9] = [
+static SIZES: [(&'static Suite, [[usize; 3]; 3]); 9] = [
     (&DATAPOINTS, [[0, 4, 12], [0, 112, 50_480], [0, 140, 104_000]]),
     (&TIME, [[0, 12, 24], [0, 60, 2_100], [0, 120, 15_000]]),
     (&FIGURE_2, [[0, 6, 12], [0, 27, 162], [0, 90, 2_700]]),
@@ -32,34 +32,32 @@ fn every_scale_has_the_units_of_its_protocol() {
             let epochs = all.map(|unit| unit.settings.epochs()).sum();
             [choosing.len(), units.len(), epochs]
         };
-        (suite.card().name, SCALES.map(of_scale))
+        (suite.card.name, SCALES.map(of_scale))
     });
-    let expected = SIZES.map(|(suite, sizes)| (suite.card().name, sizes));
+    let expected = SIZES.map(|(suite, sizes)| (suite.card.name, sizes));
     assert_eq!(sizes, expected);
 }
 
 /// A plan and the rows that its choices rest on, once all are made; a function gives the validation value of a row.
 fn chosen(
-    suite: &'static dyn Suite,
+    suite: &'static Suite,
     epochs: Option<usize>,
     validation: &dyn Fn(&Unit) -> f64,
 ) -> (Plan, Results) {
-    let sets = suite.card().asked(Scale::Desk, &[]);
+    let sets = suite.card.asked(Scale::Desk, &[]);
     let frame = Frame {
         epochs,
         ..frame(Scale::Desk)
     };
-    let mut results = Results::new(suite.card().metric.direction);
+    let mut results = Results::new(suite.card.metric.direction);
     loop {
-        let plan = Plan::new(suite, &sets, frame, Choices::Of(&results));
+        let plan = Plan::new(suite.card, &sets, frame, Choices::Of(&results));
         let before = results.len();
         results.extend(plan.choosing().iter().map(|unit| {
             let mut row = row(unit, validation(unit));
             row.validation_loss = Some(1.0);
-            let measures = suite
-                .claims()
-                .into_iter()
-                .flat_map(|claim| claim.measures());
+            let claims = (suite.card.claims)().into_iter();
+            let measures = claims.flat_map(|claim| claim.measures());
             row.measures = measures.map(|name| (name.to_owned(), 1.0)).collect();
             row.measures
                 .insert(crate::trial::translation::LAST_LOSS.to_owned(), 1.0);
@@ -74,7 +72,7 @@ fn chosen(
 #[test]
 fn once_all_choices_are_made_no_model_is_missing_with_other_epochs_too() {
     for suite in trained() {
-        let good = if suite.card().metric == Metric::BLEU {
+        let good = if suite.card.metric == Metric::BLEU {
             95.0
         } else {
             0.95
@@ -142,19 +140,19 @@ fn a_set_below_its_gate_gets_other_settings_once_and_all_its_models_have_them() 
 
 #[test]
 fn models_on_request_are_planned_only_then_and_only_where_they_see_no_order_that_is_none() {
-    for suite in [&CLASSIFICATION as &dyn Suite, &REGRESSION] {
-        let sets = suite.card().asked(Scale::Desk, &[]);
+    for suite in [&CLASSIFICATION, &REGRESSION] {
+        let sets = suite.card.asked(Scale::Desk, &[]);
         let frame = Frame {
             on_request: OnRequest::Included,
             ..frame(Scale::Desk)
         };
-        let all = Plan::new(suite, &sets, frame, Choices::Dearest);
+        let all = Plan::new(suite.card, &sets, frame, Choices::Dearest);
         let (others, same): (Vec<Arm>, Vec<Arm>) =
-            (all.arms.into_iter()).partition(|arm| suite.card().is_on_request(arm.model));
+            (all.arms.into_iter()).partition(|arm| suite.card.is_on_request(arm.model));
         assert_eq!(same, plan(suite, Scale::Desk).arms);
         assert!(others.iter().all(|arm| arm.role == Role::Compared));
         let has_arms = |set: &&Set| same.iter().any(|arm| arm.set == set.title);
-        for set in suite.card().sets.iter().filter(has_arms) {
+        for set in suite.card.sets.iter().filter(has_arms) {
             for model in OF_OTHER_PAPERS {
                 let is_planned = others
                     .iter()
@@ -167,7 +165,7 @@ fn models_on_request_are_planned_only_then_and_only_where_they_see_no_order_that
                     "{model} on {}",
                     set.title
                 );
-                assert_eq!(suite.admits(set, model).is_ok(), is_planned);
+                assert_eq!((suite.admits)(set, model).is_ok(), is_planned);
             }
         }
     }
@@ -176,7 +174,7 @@ fn models_on_request_are_planned_only_then_and_only_where_they_see_no_order_that
 #[test]
 fn every_model_of_graphs_is_the_mechanism_of_its_name() {
     let plan = plan(&NODES, Scale::Paper);
-    for model in NODES.card().models {
+    for model in NODES.card.models {
         let settings = plan.claimed("Cora", model.name).unwrap().settings();
         let own: NodeSettings = settings.read().unwrap();
         let kernel = match own.model.architecture {

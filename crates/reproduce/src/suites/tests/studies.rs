@@ -10,8 +10,8 @@ use bochner_report::Scale;
 use std::sync::LazyLock;
 
 fn studies() -> impl Iterator<Item = &'static Study> {
-    SUITES.into_iter().filter_map(|suite| match suite {
-        Entry::Study(study) => Some(study),
+    SUITES.iter().filter_map(|suite| match suite {
+        Entry::Study(study) => Some(*study),
         Entry::Trained(_) => None,
     })
 }

@@ -16,10 +16,10 @@ fn trials_go_on_from_their_own_checkpoints_alone() {
     let path = directory.path().join("checkpoint");
     let mut models = 0;
     for suite in trained() {
-        let (card, plan) = (suite.card(), plan(suite, Scale::Smoke));
+        let (card, plan) = (suite.card, plan(suite, Scale::Smoke));
         for set in plan.sets() {
             let arms = plan.of_set(set);
-            let Ok(source) = suite.load(card.set(set).unwrap(), &arms, &files) else {
+            let Ok(source) = (suite.load)(card.set(set).unwrap(), &arms, &files) else {
                 continue;
             };
             let is_judged = |arm: &&Arm| card.model(arm.model).is_some_and(|model| model.judged);

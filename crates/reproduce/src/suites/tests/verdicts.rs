@@ -13,7 +13,7 @@ type Value = fn(&Arm, &Unit) -> f64;
 type Measures = fn(&Arm, &Unit) -> Vec<(&'static str, f64)>;
 
 /// A suite at a scale, its numbers, and the first letters of the verdicts on its claims.
-type Case = (&'static dyn Suite, Scale, Value, Measures, &'static str);
+type Case = (&'static Suite, Scale, Value, Measures, &'static str);
 
 /// One for a kernel with spectral points.
 fn is_implicit(arm: &Arm) -> f64 {
@@ -98,7 +98,7 @@ fn errors(arm: &Arm, unit: &Unit, gain: f64) -> f64 {
 /// The published errors of Table 4.
 fn published(arm: &Arm, unit: &Unit) -> f64 {
     let name = arm.model.trim_end_matches(" (8 heads)");
-    let published = REGRESSION.card().published(name, arm.set);
+    let published = REGRESSION.card.published(name, arm.set);
     published.map_or(0.3, |value| value.mean) + 0.001 * noise(arm, unit)
 }
 
@@ -210,7 +210,7 @@ fn claims_hold_fail_and_stay_open_where_they_should() {
         let found = verdicts(*suite, &plan, &all);
         let letters: String = found.iter().map(letter).collect();
         if letters != *expected {
-            let name = suite.card().name;
+            let name = suite.card.name;
             wrong.push(format!(
                 "{name} at {scale}, case {case}, not {expected} but {letters}: {found:?}"
             ));
