@@ -11,6 +11,7 @@ mod report;
 use crate::Error;
 use bochner_report::Scale;
 use bochner_report::document::Chart;
+use bochner_report::statistics::{mean, sample_deviation};
 use serde::Serialize;
 use std::fmt;
 
@@ -110,6 +111,27 @@ impl Measure {
         Self::new(what, value, Allowed::Anything)
     }
 
+    /// The mean of a number over the cases, with its standard error.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] with fewer than two cases.
+    pub fn mean(what: impl Into<String>, values: &[f64]) -> Result<Self, Error> {
+        let error = sample_deviation(values)? / (values.len() as f64).sqrt();
+        Ok(Self::shown(what, mean(values)?).with_error(error))
+    }
+
+    /// The largest of a number over the cases; NaN if one of them is.
+    pub fn largest(what: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
+        Self::shown(what, case::largest(values))
+    }
+
+    /// The share of the cases in which something holds.
+    pub fn share(what: impl Into<String>, holds: impl IntoIterator<Item = bool>) -> Self {
+        let holds: Vec<bool> = holds.into_iter().collect();
+        let count = holds.iter().filter(|holds| **holds).count();
+        Self::shown(what, count as f64 / holds.len() as f64)
+    }
+
     /// The number, which must not lie above this.
     #[must_use]
     pub fn at_most(self, bound: f64) -> Self {
@@ -142,6 +164,16 @@ impl Measure {
     pub fn with_error(self, error: f64) -> Self {
         Self {
             error: Some(error),
+            ..self
+        }
+    }
+
+    /// The number in units of its standard error; NaN where it has none.
+    #[must_use]
+    pub fn in_standard_errors(self) -> Self {
+        Self {
+            value: self.value / self.error.unwrap_or(f64::NAN),
+            error: None,
             ..self
         }
     }

@@ -5,7 +5,7 @@ use crate::study::case::{Case, each, head, matrix};
 use crate::study::{Finding, Measure, Study};
 use bochner_attention::{Mask, fixed_point::ternary, kernels, weights};
 use bochner_report::Scale;
-use bochner_report::statistics::{Paired, mean, sample_deviation};
+use bochner_report::statistics::{Paired, mean};
 use ndarray::{Array2, ArrayView1};
 
 /// The suite.
@@ -14,7 +14,7 @@ pub static BIPOLAR: Study = Study {
     title: "Bipolar attention",
     part: "statement",
     opening,
-    parts: &[theorems, retrieval, rows],
+    parts: &[theorems, retrieval],
 };
 
 /// For each probability of a spike to one side, the threshold in standard deviations.
@@ -62,29 +62,23 @@ fn theorems(scale: Scale) -> Result<Finding, Error> {
             let groups = each(1 + 2 * place + i, GROUPS, |case| {
                 moments(case, draws / GROUPS, (p, threshold), deviation)
             })?;
-            let spread = |of: &dyn Fn(&Moments) -> f64| -> Result<[f64; 2], Error> {
-                let values: Vec<f64> = groups.iter().map(of).collect();
-                Ok([
-                    mean(&values)?,
-                    sample_deviation(&values)? / (GROUPS as f64).sqrt(),
-                ])
+            let spread = |what: String, of: &dyn Fn(&Moments) -> f64| {
+                Measure::mean(what, &groups.iter().map(of).collect::<Vec<_>>())
             };
             for (n, name) in QUANTITIES.into_iter().enumerate() {
-                let [value, error] = spread(&|moments| moments.over_theory[n])?;
                 let what = format!("p = {p}, σ = {deviation}: {name}");
-                let measure = Measure::shown(what, value).with_error(error);
+                let measure = spread(what, &|moments| moments.over_theory[n])?;
                 measures.push(measure.within(1.0 - allowed, 1.0 + allowed));
             }
             for (n, name) in ["RMP", "TMP"].into_iter().enumerate() {
-                let [value, error] = spread(&|moments| moments.zero_means[n])?;
                 let what = format!("p = {p}, σ = {deviation}: mean of {name} in standard errors");
-                measures.push(Measure::shown(what, value / error).within(-5.0, 5.0));
+                let of = spread(what, &|moments| moments.zero_means[n])?;
+                measures.push(of.in_standard_errors().within(-5.0, 5.0));
             }
             if deviation != 1.0 {
-                let [value, error] = spread(&|moments| moments.as_printed)?;
                 let what =
                     format!("control, p = {p}, σ = {deviation}: correlation over the printed form");
-                let measure = Measure::shown(what, value).with_error(error);
+                let measure = spread(what, &|moments| moments.as_printed)?;
                 measures
                     .push(measure.within(deviation * (1.0 - allowed), deviation * (1.0 + allowed)));
             }
@@ -266,39 +260,4 @@ fn share(row: ArrayView1<f64>, best: usize) -> f64 {
         true => 1.0 / row.iter().filter(|x| **x == most).count() as f64,
         false => 0.0,
     }
-}
-
-fn rows(scale: Scale) -> Result<Finding, Error> {
-    let cases = match scale {
-        Scale::Smoke => 200,
-        _ => 4_000,
-    };
-    let sums = each(40, cases, |mut case| {
-        let (keys, width) = (case.count(1, 64), case.count(1, 64));
-        let [q, k] = [4, keys].map(|rows| case.normal(rows, width, 1.0));
-        let settings = kernels::bipolar(0.5, 1.0, &Mask::none());
-        let found = weights(&settings, head(q.view()).view(), head(k.view()).view());
-        let found = matrix(found.map_err(bochner_attention::Error::from)?);
-        let powers = found.iter().all(|&w| w == 0.0 || w.log2().fract() == 0.0);
-        let sums = found.sum_axis(ndarray::Axis(1));
-        let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = sums.iter().copied().fold(0.0, f64::max);
-        Ok((least, most, powers))
-    })?;
-    let least = sums.iter().map(|case| case.0).fold(f64::INFINITY, f64::min);
-    let most = sums.iter().map(|case| case.1).fold(0.0, f64::max);
-    let powers = sums.iter().filter(|case| !case.2).count();
-    Ok(Finding {
-        number: 3,
-        title: "rows of shiftmax",
-        statement: "Weights are powers of two and rows sum to more than a half and at most one; rounded, to a half at least.",
-        cases,
-        measures: vec![
-            Measure::shown("smallest sum", least).at_least(0.5),
-            Measure::shown("largest sum", most).within(0.5, 1.0),
-            Measure::shown("cases with a weight that is no power of two", powers as f64)
-                .at_most(0.0),
-        ],
-        ..Finding::default()
-    })
 }

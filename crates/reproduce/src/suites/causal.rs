@@ -8,7 +8,6 @@ use bochner_interpret::{
     ValueCovariance, ZeroCorrelation,
 };
 use bochner_report::Scale;
-use bochner_report::statistics::{mean, sample_deviation};
 use ndarray::{Array1, Array2};
 use rand::seq::SliceRandom;
 use std::cell::Cell;
@@ -179,32 +178,23 @@ struct Recovered {
 fn exact(number: usize, graphs: usize, hidden: usize) -> Result<Finding, Error> {
     let cases = each(number, graphs, |case| recover(case, hidden))?;
     let clear: Vec<&Recovered> = cases.iter().filter(|case| case.seen.near == 0).collect();
-    let share = |right: fn(&Recovered) -> bool| {
-        clear.iter().filter(|case| right(case)).count() as f64 / clear.len() as f64
+    let share = |what: &str, right: fn(&Recovered) -> bool| {
+        Measure::share(what, clear.iter().map(|case| right(case)))
     };
     let wrong = clear.iter().map(|case| case.seen.wrong).sum::<usize>();
     let questions = cases.iter().map(|case| case.seen.questions).sum::<usize>();
     let left_out = cases.len() - clear.len();
     let measures = vec![
-        Measure::shown(
-            "share with the oracle's skeleton",
-            share(|c| c.search.skeleton),
-        )
-        .at_least(1.0),
-        Measure::shown("share with all its marks too", share(|c| c.search.whole)).at_least(1.0),
+        share("share with the oracle's skeleton", |c| c.search.skeleton).at_least(1.0),
+        share("share with all its marks too", |c| c.search.whole).at_least(1.0),
         Measure::shown("answers other than the oracle's", wrong as f64).at_most(0.0),
         Measure::shown("questions asked", questions as f64),
         Measure::shown("graphs left out: paths nearly cancel", left_out as f64),
-        Measure::shown(
-            "control, correlated pairs joined: share",
-            share(|c| c.plain.skeleton),
-        )
+        share("control, correlated pairs joined: share", |c| {
+            c.plain.skeleton
+        })
         .at_most(0.1),
-        Measure::shown(
-            "control, others' names: share",
-            share(|c| c.renamed.skeleton),
-        )
-        .at_most(0.1),
+        share("control, others' names: share", |c| c.renamed.skeleton).at_most(0.1),
     ];
     let (title, statement) = match hidden {
         0 => ("exact covariances give the oracle's graph", EXACT),
@@ -266,14 +256,12 @@ fn sampled(graphs: usize) -> Result<Finding, Error> {
     let mut curve = Vec::new();
     for (place, samples) in SAMPLES.into_iter().enumerate() {
         let f1: Vec<f64> = cases.iter().map(|case| case.search[place].f1).collect();
-        let (value, error) = (mean(&f1)?, sample_deviation(&f1)? / (graphs as f64).sqrt());
-        curve.push(value);
         let what = format!("F1 of the skeleton, {samples} samples");
-        measures.push(Measure::shown(what, value).with_error(error));
-        let whole = cases.iter().filter(|case| case.search[place].whole);
-        let share = whole.count() as f64 / graphs as f64;
+        let f1 = Measure::mean(what, &f1)?;
+        curve.push(f1.value);
         let what = format!("share of graphs with all marks right, {samples} samples");
-        measures.push(Measure::shown(what, share));
+        let whole = cases.iter().map(|case| case.search[place].whole);
+        measures.extend([f1, Measure::share(what, whole)]);
     }
     let (first, last) = (curve[0], curve[SAMPLES.len() - 1]);
     let [joined, pairs] = [0, 1].map(|i| cases.iter().map(|case| case.shuffled[i]).sum::<usize>());

@@ -1,10 +1,9 @@
-//! Limits of depth: exact separation ranks of small networks, thresholds and the fit to trained ones.
+//! Limits of depth: exact separation ranks of small networks.
 
 use crate::Error;
 use crate::study::{Finding, Measure, SEED, Study};
 use bochner_interpret::{
-    DepthFit, ModularNetwork, Readout, SeparationRank, depth_threshold, log3_separation_bound,
-    separation_rank,
+    ModularNetwork, Readout, SeparationRank, log3_separation_bound, separation_rank,
 };
 use bochner_numerics::Seed;
 use bochner_report::Scale;
@@ -18,7 +17,7 @@ pub static DEPTH: Study = Study {
     title: "Limits of depth",
     part: "statement",
     opening,
-    parts: &[ranks, one_width_more, laws, thresholds],
+    parts: &[ranks, one_width_more],
 };
 
 /// Width, heads, depth, and the rank with three tokens on either side: the values that were known before this suite.
@@ -180,158 +179,9 @@ fn inputs(grid: usize, width: usize, prime: u64) -> [Array3<i64>; 2] {
     })
 }
 
-fn laws(_: Scale) -> Result<Finding, Error> {
-    let mut measures = Vec::new();
-    for (depth, expected) in [(1, 2), (2, 5), (3, 14), (4, 41), (5, 122)] {
-        let found = rank([1, 1, depth], expected, 4)?.rank as f64;
-        let what = format!("width 1, depth {depth}: rank, (3^L + 1) / 2 = {expected}");
-        measures.push(Measure::shown(what, found).exactly(expected as f64));
-    }
-    for width in 1..=8 {
-        let found = rank([width, 1, 1], width + 1, 4)?.rank as f64;
-        let what = format!("depth 1, width {width}: rank, d + 1 = {}", width + 1);
-        measures.push(Measure::shown(what, found).exactly((width + 1) as f64));
-    }
-    let log3 = |shape, expected| -> Result<f64, Error> {
-        Ok((rank(shape, expected, 4)?.rank as f64).ln() / 3f64.ln())
-    };
-    let above = log3([1, 1, 3], 14)? / log3([1, 1, 2], 5)?;
-    let below = log3([4, 1, 2], 110)? / log3([4, 1, 1], 5)?;
-    measures.push(
-        Measure::shown(
-            "width 1, above the threshold: log rank of depth 3 over depth 2",
-            above,
-        )
-        .at_most(2.0),
-    );
-    measures.push(
-        Measure::shown(
-            "width 4, threshold 1.26: log rank of depth 2 over depth 1",
-            below,
-        )
-        .within(2.5, 3.5),
-    );
-    for (depth, degree) in [(1, 3), (2, 9), (3, 27)] {
-        let [right, wrong] = [degree, degree - 1].map(|power| unequal(depth, power));
-        let what = format!("depth {depth}: values of 2 x that are not 2^{degree} f(x)");
-        measures.push(Measure::shown(what, right?).at_most(0.0));
-        let what = format!(
-            "control, depth {depth}: values that are not 2^{} f(x)",
-            degree - 1
-        );
-        measures.push(Measure::shown(what, wrong?).at_least(60.0));
-    }
-    Ok(Finding {
-        number: 3,
-        title: "what the ranks obey",
-        statement: "At width 1 the rank is (3^L + 1) / 2, at depth 1 with one head d + 1. At width 1, above the \
-                    threshold log_3 d, a third layer does not double the logarithm of the rank; at width 4, where the \
-                    threshold lies between depth 1 and 2, the second layer multiplies it by about 3. The \
-                    network is homogeneous of degree 3^L. Control: not of degree 3^L - 1.",
-        cases: measures.len(),
-        measures,
-        ..Finding::default()
-    })
-}
-
-/// The number of 64 values at twice the tokens that are not `2^power` times those at the tokens.
-fn unequal(depth: usize, power: u32) -> Result<f64, Error> {
-    const PRIME: u64 = 1_000_003;
-    let network = ModularNetwork::random([4, 2, depth], PRIME, seed(5))?;
-    let [a, b] = inputs(8, 4, PRIME);
-    let once = network.grid(a.view(), b.view(), FIRST)?;
-    let twice = network.grid((2 * &a).view(), (2 * &b).view(), FIRST)?;
-    let factor = (1 << power) % PRIME;
-    let differ = once
-        .iter()
-        .zip(&twice)
-        .filter(|&(x, y)| x * factor % PRIME != *y);
-    Ok(differ.count() as f64)
-}
-
-fn thresholds(_: Scale) -> Result<Finding, Error> {
-    let mut measures = Vec::new();
-    for (width, depth) in [(243, 5.0), (768, 6.05), (1024, 6.31), (4096, 7.57)] {
-        let found = depth_threshold(f64::from(width))?;
-        let what = format!("threshold of width {width}");
-        measures.push(Measure::shown(what, found).within(depth - 5e-3, depth + 5e-3));
-    }
-    let fit = DepthFit::default();
-    let transitions = [
-        (6, 215.0),
-        (12, 300.0),
-        (18, 419.0),
-        (24, 585.0),
-        (30, 816.0),
-        (36, 1138.0),
-        (48, 2215.0),
-    ];
-    for (depth, width) in transitions {
-        let found = fit.width_at(f64::from(depth))?.round();
-        let what = format!("width at the transition, depth {depth}");
-        measures.push(Measure::shown(what, found).exactly(width));
-    }
-    for (parameters, depth, width) in [
-        ("350M", 32.7, 945.0),
-        ("1.3B", 42.2, 1603.0),
-        ("13B", 59.8, 4257.0),
-        ("175B", 80.5, 13_459.0),
-        ("1000B", 94.7, 29_657.0),
-    ] {
-        let (number, unit) = parameters.split_at(parameters.len() - 1);
-        let unit = if unit == "M" { 1e6 } else { 1e9 };
-        let count = number.parse::<f64>().expect("a number") * unit;
-        let [of_depth, of_width] = [fit.depth_of(count)?, fit.width_of(count)?];
-        let what = format!("depth of {parameters} parameters");
-        measures.push(Measure::shown(what, of_depth).within(depth - 0.05, depth + 0.05));
-        let what = format!("width of {parameters} parameters");
-        measures.push(Measure::shown(what, of_width.round()).exactly(width));
-    }
-    let back = fit.depth_of(fit.parameters_at(31.0)?)?;
-    measures.push(
-        Measure::shown("depth 31 to parameters and back", back).within(31.0 - 1e-9, 31.0 + 1e-9),
-    );
-    let gpt3 = fit.depth_of(175e9)?;
-    measures.push(
-        Measure::shown(
-            "layers that GPT-3 has above the fit's optimum (96 less)",
-            96.0 - gpt3,
-        )
-        .at_least(1.0),
-    );
-    Ok(Finding {
-        number: 4,
-        title: "thresholds and the fit",
-        statement: "log_3 d, the fitted widths at the transition, and the inverse that gives depth and width to a \
-                    number of parameters, are the published figures; the inverse undoes the count.",
-        cases: measures.len(),
-        measures,
-        ..Finding::default()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_inverse_gives_all_nine_published_sizes_their_depth_and_width() {
-        let fit = DepthFit::default();
-        for (parameters, depth, width) in [
-            (125e6, 25.6, 638.0),
-            (350e6, 32.7, 945.0),
-            (760e6, 38.2, 1287.0),
-            (1.3e9, 42.2, 1603.0),
-            (2.7e9, 47.7, 2173.0),
-            (6.7e9, 54.6, 3197.0),
-            (13e9, 59.8, 4257.0),
-            (175e9, 80.5, 13_459.0),
-            (1e12, 94.7, 29_657.0),
-        ] {
-            assert!((fit.depth_of(parameters).unwrap() - depth).abs() < 0.05);
-            assert_eq!(fit.width_of(parameters).unwrap().round(), width);
-        }
-    }
 
     #[test]
     fn draws_are_of_other_maps_and_sides_of_other_tokens() {

@@ -6,7 +6,7 @@ use crate::study::{Finding, Measure, Study};
 use bochner_interpret::{Modality, inter_modality_flow};
 use bochner_numerics::Tolerance;
 use bochner_report::Scale;
-use bochner_report::statistics::{mean, sample_deviation};
+use bochner_report::statistics::mean;
 use ndarray::{Array1, Array4, Axis};
 use rand::seq::SliceRandom;
 
@@ -130,8 +130,9 @@ fn invariants(scale: Scale) -> Result<Finding, Error> {
     let mut measures = Vec::new();
     for (n, reading) in READINGS.into_iter().enumerate() {
         for (i, invariant) in INVARIANTS.into_iter().enumerate() {
-            let most = violations.iter().map(|case| case.0[n][i]).fold(0.0, larger);
-            measures.push(Measure::shown(format!("{reading}: {invariant}"), most).at_most(bound));
+            let what = format!("{reading}: {invariant}");
+            let seen = violations.iter().map(|case| case.0[n][i]);
+            measures.push(Measure::largest(what, seen).at_most(bound));
         }
     }
     for (what, of) in [
@@ -139,18 +140,12 @@ fn invariants(scale: Scale) -> Result<Finding, Error> {
         ("uniform attention less 2 n_v n_t / (n_v + n_t)^2", 1),
         ("all mass crosses: attention less 1", 2),
     ] {
-        let most = violations.iter().map(|case| case.1[of]).fold(0.0, larger);
-        measures.push(Measure::shown(what, most).at_most(bound));
+        let seen = violations.iter().map(|case| case.1[of]);
+        measures.push(Measure::largest(what, seen).at_most(bound));
     }
-    let moved = violations.iter().filter(|case| case.1[3] > 1e-3).count();
-    let share = moved as f64 / violations.len() as f64;
-    measures.push(
-        Measure::shown(
-            "control, one token under the other name: share of cases that change",
-            share,
-        )
-        .at_least(0.9),
-    );
+    let what = "control, one token under the other name: share of cases that change";
+    let moved = violations.iter().map(|case| case.1[3] > 1e-3);
+    measures.push(Measure::share(what, moved).at_least(0.9));
     Ok(Finding {
         number: 1,
         title: "what every reading obeys",
@@ -271,8 +266,6 @@ fn padding(scale: Scale) -> Result<Finding, Error> {
         let counted = apart(&before[0], &flows(&filled, &values, &wrong)?[0]);
         Ok((change, counted))
     })?;
-    let change = changes.iter().map(|case| case.0).fold(0.0, larger);
-    let counted = changes.iter().filter(|case| case.1 > 1e-3).count() as f64;
     Ok(Finding {
         number: 2,
         title: "padding does not count",
@@ -280,10 +273,10 @@ fn padding(scale: Scale) -> Result<Finding, Error> {
                     tokens taken for text, with uniform weights, do.",
         cases: changes.len(),
         measures: vec![
-            Measure::shown("largest change", change).at_most(0.0),
-            Measure::shown(
+            Measure::largest("largest change", changes.iter().map(|case| case.0)).at_most(0.0),
+            Measure::share(
                 "control: share of cases that change",
-                counted / changes.len() as f64,
+                changes.iter().map(|case| case.1 > 1e-3),
             )
             .at_least(0.9),
         ],
@@ -312,12 +305,7 @@ fn ratio(scale: Scale) -> Result<Finding, Error> {
         measures.push(Measure::shown(format!("{what}the uniform value"), uniform));
         for (n, reading) in READINGS.into_iter().enumerate() {
             let of = |which: usize| ratios.iter().map(|case| case[which][n]).collect::<Vec<_>>();
-            let (value, error) = (
-                mean(&of(0))?,
-                sample_deviation(&of(0))? / (examples as f64).sqrt(),
-            );
-            let measure =
-                Measure::shown(format!("{what}{reading} over it"), value).with_error(error);
+            let measure = Measure::mean(format!("{what}{reading} over it"), &of(0))?;
             measures.push(match n {
                 0 | 3 => measure.within(0.95, 1.05),
                 _ => measure,

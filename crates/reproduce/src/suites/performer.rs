@@ -10,7 +10,7 @@ use bochner_kernels::{
     random_feature_map,
 };
 use bochner_report::Scale;
-use bochner_report::statistics::{mean, sample_deviation};
+use bochner_report::statistics::mean;
 use ndarray::{Array2, ArrayView2, s};
 
 /// The suite.
@@ -112,21 +112,17 @@ fn theory(scale: Scale) -> Result<Finding, Error> {
     let groups = each(1, GROUPS, |case| group(case, draws))?;
     let [x, y] = two_points();
     let exact = (&x * &y).sum().exp();
-    let spread = |of: &dyn Fn(&Means) -> f64| -> Result<[f64; 2], Error> {
-        let values: Vec<f64> = groups.iter().map(of).collect();
-        Ok([
-            mean(&values)?,
-            sample_deviation(&values)? / (GROUPS as f64).sqrt(),
-        ])
+    let spread = |what: String, of: &dyn Fn(&Means) -> f64| {
+        Measure::mean(what, &groups.iter().map(of).collect::<Vec<_>>())
     };
     let mut measures = Vec::new();
     for n in 0..ESTIMATORS {
-        let [value, error] = spread(&|means| means[n][0])?;
         let what = format!(
             "{}: mean of the estimates less exp(x.y), in standard errors",
             named(n)
         );
-        measures.push(Measure::shown(what, (value - exact) / error).within(-6.0, 6.0));
+        let off = spread(what, &|means| means[n][0] - exact)?;
+        measures.push(off.in_standard_errors().within(-6.0, 6.0));
     }
     let allowed = match scale {
         Scale::Smoke => 0.15,
@@ -135,32 +131,28 @@ fn theory(scale: Scale) -> Result<Finding, Error> {
     let formulas = closed_form(&x, &y, WIDTH);
     for n in 0..ESTIMATORS {
         let (map, how) = (n / COUPLINGS.len(), n % COUPLINGS.len());
-        let [value, error] = spread(&|means| means[n][1] / formulas[map])?;
         let what = format!(
             "{}: squared error over the closed form for independent ones",
             named(n)
         );
-        let measure = Measure::shown(what, value).with_error(error);
+        let measure = spread(what, &|means| means[n][1] / formulas[map])?;
         measures.push(match how {
             0 => measure.within(1.0 - allowed, 1.0 + allowed),
             _ => measure,
         });
     }
     let gain = least_gain(&x, &y, WIDTH);
-    let [bound, error] = spread(&|means| means[1][1] / (formulas[0] - gain))?;
-    measures.push(
-        Measure::shown("positive, orthogonal: squared error over its bound", bound)
-            .with_error(error)
-            .at_most(1.0 + allowed),
-    );
+    let what = "positive, orthogonal: squared error over its bound".to_owned();
+    let bound = spread(what, &|means| means[1][1] / (formulas[0] - gain))?;
+    measures.push(bound.at_most(1.0 + allowed));
     for (better, worse) in [(1, 0), (2, 1)] {
-        let [value, error] = spread(&|means| means[worse][1] - means[better][1])?;
         let what = format!(
             "{} below {}: difference in standard errors",
             named(better),
             named(worse)
         );
-        let measure = Measure::shown(what, value / error);
+        let measure = spread(what, &|means| means[worse][1] - means[better][1])?;
+        let measure = measure.in_standard_errors();
         measures.push(match (scale, worse) {
             // A difference of a tenth, which takes many draws to see.
             (Scale::Smoke, 0) => measure,

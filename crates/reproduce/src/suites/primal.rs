@@ -66,16 +66,16 @@ fn zero_value(scale: Scale) -> Result<Finding, Error> {
     let seen = each(1, cases, at_solution)?;
     let mut measures = Vec::new();
     for (n, what) in ZEROS.into_iter().enumerate() {
-        let most = seen.iter().map(|case| case.0[n]).fold(0.0, larger);
-        measures.push(Measure::shown(format!("largest {what}"), most).at_most(1e-9));
+        let of = seen.iter().map(|case| case.0[n]);
+        measures.push(Measure::largest(format!("largest {what}"), of).at_most(1e-9));
     }
     for (n, what) in ["one weight moved", "values not inverted"]
         .into_iter()
         .enumerate()
     {
-        let above = seen.iter().filter(|case| case.1[n] > 1e-3).count();
         let what = format!("control, {what}: share of cases with |J| above τ / 1000");
-        measures.push(Measure::shown(what, above as f64 / cases as f64).at_least(0.9));
+        let above = seen.iter().map(|case| case.1[n] > 1e-3);
+        measures.push(Measure::share(what, above).at_least(0.9));
     }
     Ok(Finding {
         number: 1,
