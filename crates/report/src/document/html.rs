@@ -78,21 +78,19 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
         .iter()
         .map(|cell| wrapped("th", &inline(cell)))
         .collect();
+    let is_prose = |cell: &String| cell.chars().count() > LONGEST_IN_A_LINE || cell.contains(": ");
+    let has_prose = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(is_prose);
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let tags: Vec<&str> = (0..columns)
+        .map(|column| match has_prose(column) {
+            true => "<td class=\"prose\">",
+            false => "<td>",
+        })
+        .collect();
+    let cell = |(cell, tag): (&String, &&str)| format!("{tag}{}</td>", inline(cell));
     let body: String = rows
         .iter()
-        .map(|row| {
-            let cells: String = row
-                .iter()
-                .map(|cell| {
-                    let is_long = cell.chars().count() > LONGEST_IN_A_LINE;
-                    match is_long || cell.contains(": ") {
-                        true => format!("<td class=\"prose\">{}</td>", inline(cell)),
-                        false => wrapped("td", &inline(cell)),
-                    }
-                })
-                .collect();
-            wrapped("tr", &cells)
-        })
+        .map(|row| wrapped("tr", &row.iter().zip(&tags).map(cell).collect::<String>()))
         .collect();
     format!(
         "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -180,9 +178,11 @@ mod tests {
     fn sentences_in_tables_are_broken_and_numbers_are_not() {
         let mut document = Document::new("a");
         let claim = "the mean error is below the Transformer's for every p";
-        let row = vec![claim.to_owned(), "+0.46 ± 0.05".to_owned()];
-        document.table(&["claim", "d"], vec![row]);
+        let row = |claim: &str| vec![claim.to_owned(), "+0.46 ± 0.05".to_owned()];
+        document.table(&["claim", "d"], vec![row("short"), row(claim)]);
         let html = document.to_html();
-        assert!(html.contains(&format!("<td class=\"prose\">{claim}</td><td>+0.46")));
+        for cell in ["short", claim] {
+            assert!(html.contains(&format!("<td class=\"prose\">{cell}</td><td>+0.46")));
+        }
     }
 }
