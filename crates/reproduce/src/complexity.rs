@@ -9,13 +9,13 @@
 
 pub(crate) mod clock;
 mod counts;
-mod kernel;
+mod forward;
 mod polynomial;
 mod timing;
 
 use crate::Error;
 use crate::study::Study;
-use bochner_attention::{Card, Form, Variant, card::Cost, registry};
+use bochner_attention::{Card, Form, IkanDirect, Variant, card::Cost, registry};
 use bochner_report::Scale;
 
 /// The suite.
@@ -48,6 +48,17 @@ fn mechanisms() -> impl Iterator<Item = (Variant, Card, Cost)> {
         card.cost.map(|cost| (variant, card, cost))
     };
     registry().into_iter().filter_map(with_cost)
+}
+
+/// IKAN-direct in linear time: the squared kernel by sums over the keys.
+fn in_linear_time(points: usize) -> Variant {
+    let form = Form::LinearTime;
+    let usual = IkanDirect::default();
+    Variant::from(IkanDirect {
+        points,
+        form,
+        ..usual
+    })
 }
 
 /// The mechanism with another number of spectral points, if it has any; pair by pair, as Table 1

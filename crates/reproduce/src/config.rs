@@ -3,11 +3,12 @@
 use crate::suite::Suite;
 use crate::suites::{self, Entry, SUITES};
 use crate::{Error, Shard};
-use bochner_datasets::Policy;
+use bochner_datasets::{DataStore, Policy};
 use bochner_models::RESULTS;
 use bochner_report::Scale;
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan};
 use bochner_report::suite::Card;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +68,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The data files.
+    ///
+    /// # Errors
+    /// The directory of data files is not there.
+    pub fn files(&self) -> Result<DataStore, Error> {
+        let files = DataStore::new(self.downloads);
+        Ok(match &self.data {
+            Some(directory) => files.with_directory(directory)?,
+            None => files,
+        })
+    }
+
     /// Whether a model is asked for.
     pub(crate) fn wants(&self, model: &str) -> bool {
         let mut named = self.models.iter();
@@ -107,20 +120,6 @@ impl Config {
         format!("{text}, arithmetic {RESULTS}")
     }
 
-    /// An option that was given and means something to tables of trained models only.
-    fn of_tables_alone(&self) -> Option<(&'static str, String)> {
-        let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
-        let models = (!self.models.is_empty()).then(|| ("--model", self.models.join(", ")));
-        let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
-        let data = self.data.as_ref();
-        let data = data.map(|data| ("--data", data.display().to_string()));
-        let import = self.import.first();
-        let import = import.map(|directory| ("--import", directory.display().to_string()));
-        let whole = self.shard == Shard::WHOLE;
-        let shard = (!whole).then(|| ("--shard", self.shard.to_string()));
-        sets.or(models).or(epochs).or(data).or(import).or(shard)
-    }
-
     /// Refuses what cannot be run.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let anything = Self {
@@ -130,36 +129,29 @@ impl Config {
         };
         let suites = anything.selected()?.into_iter();
         let asked: Vec<&'static Suite> = suites.filter_map(Entry::trained).collect();
-        let cards: Vec<&Card> = asked.iter().map(|suite| suite.card).collect();
-        if cards.is_empty() {
-            return match self.of_tables_alone() {
-                Some((option, given)) => {
-                    let has = suites::trained().map(|suite| suite.card.name);
-                    let has = has.collect::<Vec<_>>().join(", ");
-                    Err(refused(
-                        option,
-                        &given,
-                        &format!("nothing: only {has} have it"),
-                    ))
-                }
-                None => self.check_numbers(),
-            };
+        if asked.is_empty() {
+            self.check_studies()?;
         }
-        let names = |of: &dyn Fn(&&'static Card) -> Vec<&'static str>| {
-            cards.iter().flat_map(of).collect::<Vec<_>>()
+        let known = |names: fn(&Card) -> Vec<&'static str>| {
+            let names: BTreeSet<&str> = asked.iter().flat_map(|suite| names(suite.card)).collect();
+            Vec::from_iter(names)
         };
-        let sets = names(&|card| card.sets.iter().map(|set| set.name).collect());
-        let models = names(&|card| card.models.iter().map(|model| model.name).collect());
-        check_names("--set", &self.sets, sets)?;
-        self.check_scale(&asked)?;
-        check_names("--model", &self.models, models)?;
-        self.check_numbers()
-    }
-
-    /// Refuses a set that no suite runs at the scale, and names the scales that run it.
-    fn check_scale(&self, suites: &[&'static Suite]) -> Result<(), Error> {
+        let sets = known(|card| card.sets.iter().map(|set| set.name).collect());
+        let models = known(|card| card.models.iter().map(|model| model.name).collect());
+        for (option, names, known) in [
+            ("--set", &self.sets, sets),
+            ("--model", &self.models, models),
+        ] {
+            let is_known =
+                |name: &String| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if let Some(name) = names.iter().find(|name| !is_known(name)) {
+                // Names of models hold commas.
+                let expected = format!("one of: {}", known.join("; "));
+                return Err(refused(option, name, &expected));
+            }
+        }
         for name in &self.sets {
-            let scales = scales(suites, name);
+            let scales = scales(&asked, name);
             if !scales.contains(&self.scale) {
                 let scales: Vec<&str> = scales.into_iter().map(Scale::name).collect();
                 let expected = format!(
@@ -170,10 +162,6 @@ impl Config {
                 return Err(refused("--set", name, &expected));
             }
         }
-        Ok(())
-    }
-
-    fn check_numbers(&self) -> Result<(), Error> {
         for (option, number) in [
             ("--jobs", Some(self.jobs)),
             ("--threads", Some(self.threads)),
@@ -184,6 +172,27 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Refuses an option that was given and means something to tables of trained models only.
+    fn check_studies(&self) -> Result<(), Error> {
+        let path = |path: &PathBuf| path.display().to_string();
+        let whole = self.shard == Shard::WHOLE;
+        let given = [
+            ("--set", self.sets.first().cloned()),
+            ("--model", self.models.first().cloned()),
+            ("--epochs", self.epochs.map(|epochs| epochs.to_string())),
+            ("--data", self.data.as_ref().map(path)),
+            ("--import", self.import.first().map(path)),
+            ("--shard", (!whole).then(|| self.shard.to_string())),
+        ];
+        let mut given = given.into_iter();
+        let Some((option, given)) = given.find_map(|(option, given)| Some((option, given?))) else {
+            return Ok(());
+        };
+        let have: Vec<&str> = suites::trained().map(|suite| suite.card.name).collect();
+        let expected = format!("nothing: only {} have it", have.join(", "));
+        Err(refused(option, &given, &expected))
     }
 }
 
@@ -205,26 +214,6 @@ pub(crate) fn scales(suites: &[&'static Suite], set: &str) -> Vec<Scale> {
     all.into_iter().filter(runs).collect()
 }
 
-/// Refuses a name that is not among those that the suites asked for know, in any case.
-fn check_names(
-    option: &'static str,
-    names: &[String],
-    mut known: Vec<&'static str>,
-) -> Result<(), Error> {
-    known.sort_unstable();
-    known.dedup();
-    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-    match names.iter().find(|name| !is_known(name)) {
-        // Names of models hold commas.
-        Some(name) => Err(refused(
-            option,
-            name,
-            &format!("one of: {}", known.join("; ")),
-        )),
-        None => Ok(()),
-    }
-}
-
 fn refused(option: &'static str, given: &str, expected: &str) -> Error {
     Error::InvalidOption {
         option,
@@ -236,159 +225,85 @@ fn refused(option: &'static str, given: &str, expected: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Suite;
-    use crate::suites::{CLASSIFICATION, REGRESSION, TRANSLATION};
 
-    #[test]
-    fn what_cannot_be_run_is_refused_with_the_option_named() {
-        let bad = [
-            Config {
-                suites: vec!["poetry".into()],
-                ..Config::default()
-            },
-            Config {
-                suites: vec!["propositions".into()],
-                sets: vec!["co2".into()],
-                ..Config::default()
-            },
-            Config {
-                suites: vec!["nodes".into()],
-                sets: vec!["cora".into(), "co2".into()],
-                ..Config::default()
-            },
-            Config {
-                sets: vec!["iris".into()],
-                ..Config::default()
-            },
-            Config {
-                suites: vec!["regression".into()],
-                models: vec!["mikan".into(), "gat".into()],
-                ..Config::default()
-            },
-            Config {
-                suites: vec!["complexity".into()],
-                models: vec!["MIKAN".into()],
-                ..Config::default()
-            },
-            Config {
-                jobs: 0,
-                ..Config::default()
-            },
-            Config {
-                epochs: Some(0),
-                ..Config::default()
-            },
-        ];
-        for (config, option) in bad.iter().zip([
-            "SUITE", "--set", "--set", "--set", "--model", "--model", "--jobs", "--epochs",
-        ]) {
-            let error = config.check().unwrap_err();
-            assert!(matches!(error, Error::InvalidOption { option: o, .. } if o == option));
+    /// A configuration of suites, a set and a model, where they are not empty.
+    fn config(suites: &[&str], set: &str, model: &str, scale: Scale) -> Config {
+        let names = |names: &[&str]| {
+            let names = names.iter().filter(|name| !name.is_empty());
+            names.map(|name| (*name).to_owned()).collect()
+        };
+        Config {
+            suites: names(suites),
+            sets: names(&[set]),
+            models: names(&[model]),
+            scale,
+            ..Config::default()
         }
-        assert!(Config::default().check().is_ok());
-    }
-
-    fn names(config: &Config) -> Vec<&'static str> {
-        config
-            .selected()
-            .unwrap()
-            .into_iter()
-            .map(Entry::name)
-            .collect()
     }
 
     #[test]
-    fn suites_run_once_and_in_their_order() {
-        let config = |names: &[&str]| Config {
-            suites: names.iter().map(|name| (*name).to_owned()).collect(),
+    fn what_cannot_be_run_is_refused_with_the_option_and_what_would_do() {
+        let smoke = |suites, set, model| config(suites, set, model, Scale::Smoke);
+        let jobs = Config {
+            jobs: 0,
             ..Config::default()
         };
-        assert_eq!(names(&config(&[])), suites::names());
-        let twice = config(&["regression", "propositions", "regression"]);
-        assert_eq!(names(&twice), ["propositions", "regression"]);
-    }
-
-    #[test]
-    fn sets_and_models_are_found_by_name_in_any_case_and_choose_the_suites() {
-        let set = |name: &str| Config {
-            sets: vec![name.into()],
+        let epochs = Config {
+            epochs: Some(0),
             ..Config::default()
         };
-        let model = |name: &str| Config {
-            models: vec![name.into()],
-            ..Config::default()
-        };
-        for (config, has, has_not) in [
-            (set("CO2"), "regression", "nodes"),
-            (set("Citeseer"), "nodes", "regression"),
-            (model("gcn"), "nodes", "regression"),
-            (model("gp (sm)"), "regression", "nodes"),
+        for (config, option, expected) in [
+            (smoke(&["poetry"], "", ""), "SUITE", "propositions, causal"),
+            (smoke(&["propositions"], "co2", ""), "--set", "only"),
+            (smoke(&["complexity"], "", "MIKAN"), "--model", "only"),
+            (smoke(&["nodes"], "co2", ""), "--set", "cora"),
+            (smoke(&[], "iris", ""), "--set", "co2"),
+            (smoke(&["regression"], "", "gat"), "--model", "MIKAN"),
+            // A title is no name.
+            (smoke(&[], "SST", ""), "--set", "sst2"),
+            (
+                smoke(&["classification"], "mr", ""),
+                "--set",
+                "mr is run with --scale desk or --scale paper",
+            ),
+            (
+                smoke(&["translation"], "iwslt14-full", ""),
+                "--set",
+                "is run with --scale paper",
+            ),
+            (jobs, "--jobs", "at least 1"),
+            (epochs, "--epochs", "at least 1"),
         ] {
+            let error = config.check().unwrap_err().to_string();
+            let is_named = error.starts_with(&format!("{option} was given as"));
+            assert!(is_named && error.contains(expected), "{error}");
+        }
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn suites_run_once_and_in_their_order_if_they_have_a_set_and_a_model_of_these_names_in_any_case()
+     {
+        let names = |suites: &[&str], set, model| -> Vec<&'static str> {
+            let config = config(suites, set, model, Scale::Paper);
             config.check().unwrap();
-            let names = names(&config);
+            let selected = config.selected().unwrap().into_iter();
+            selected.map(Entry::name).collect()
+        };
+        assert_eq!(names(&[], "", ""), suites::names());
+        let twice = ["regression", "propositions", "regression"];
+        assert_eq!(names(&twice, "", ""), ["propositions", "regression"]);
+        for (set, model, has, has_not) in [
+            ("CO2", "", "regression", "nodes"),
+            ("Citeseer", "", "nodes", "regression"),
+            ("", "gcn", "nodes", "regression"),
+            ("", "gp (sm)", "regression", "nodes"),
+        ] {
+            let names = names(&[], set, model);
             assert!(
                 names.contains(&has) && !names.contains(&has_not),
                 "{names:?}"
             );
-        }
-        assert!(
-            model("gcn").wants("GCN")
-                && !model("gcn").wants("GAT")
-                && Config::default().wants("IKAN")
-        );
-    }
-
-    #[test]
-    fn a_set_is_asked_for_by_its_name_in_any_case_and_not_by_its_title() {
-        let config = |name: &str| Config {
-            sets: vec![name.into()],
-            scale: Scale::Paper,
-            ..Config::default()
-        };
-        let suites: [(&'static Suite, &str, &str); 5] = [
-            (&REGRESSION, "housing", "Housing"),
-            (&REGRESSION, "Housing", "Housing"),
-            (&CLASSIFICATION, "SST2", "SST"),
-            // This is also the title of another set.
-            (&TRANSLATION, "IWSLT14", "IWSLT14-28k"),
-            (&TRANSLATION, "IWSLT14-full", "IWSLT14"),
-        ];
-        for (suite, name, title) in suites {
-            let config = config(name);
-            config.check().unwrap();
-            let asked = suite.card.asked(Scale::Desk, &config.sets);
-            let asked: Vec<&str> = asked.iter().map(|set| set.title).collect();
-            assert_eq!(asked, [title], "{name}");
-        }
-        for (title, name) in [("SST", "sst2"), ("IWSLT14-28k", "iwslt14")] {
-            let error = config(title).check().unwrap_err().to_string();
-            let is_refused = error.starts_with("--set was given as");
-            assert!(is_refused && error.contains(name), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_set_that_a_scale_does_not_run_is_refused_with_the_scales_that_do() {
-        for (suite, set, scales) in [
-            (
-                "classification",
-                "mr",
-                "mr is run with --scale desk or --scale paper",
-            ),
-            ("translation", "iwslt14-full", "is run with --scale paper"),
-            (
-                "figure4",
-                "housing",
-                "is run with --scale desk or --scale paper",
-            ),
-        ] {
-            let config = Config {
-                suites: vec![suite.into()],
-                sets: vec![set.into()],
-                ..Config::default()
-            };
-            let error = config.check().unwrap_err().to_string();
-            assert!(error.ends_with(scales), "{error}");
         }
     }
 }

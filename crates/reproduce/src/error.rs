@@ -1,6 +1,7 @@
 //! The errors of running experiments.
 
-use bochner_nn::Integrity;
+use crate::trial::AnyError;
+use bochner_report::Unit;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -50,22 +51,6 @@ pub enum Error {
     NoResults {
         /// The directory.
         path: PathBuf,
-    },
-    /// A row to import was written by a newer program.
-    #[error(
-        "the row {} has version {found} of the {what}, and this program knows {known}; import it with the program that \
-         wrote it, or a newer one",
-        path.display()
-    )]
-    NewerResult {
-        /// The file.
-        path: PathBuf,
-        /// The versioned thing: "suite" or "arithmetic".
-        what: &'static str,
-        /// The version in the row.
-        found: u32,
-        /// The version of this program.
-        known: u32,
     },
     /// An archive holds no rows of a suite of training runs.
     #[error(
@@ -137,35 +122,6 @@ pub enum Error {
         path: PathBuf,
         /// The message of the model.
         message: String,
-    },
-    /// The weights that were kept of the epoch of the V-number cannot be looked at.
-    #[error(
-        "unit {unit}: the weights kept in {} cannot be looked at: {reason}; the unit is not recorded. Delete its \
-         checkpoint, and it is trained again from its beginning",
-        path.display()
-    )]
-    KeptWeights {
-        /// The unit's id.
-        unit: String,
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        reason: String,
-    },
-    /// A row of a set does not hold what a suite looks at.
-    #[error(
-        "row {row} of {set}, counted from zero, reads {found:?}; the suite looks at {expected:?} there. Restore the \
-         files of the set as they were published"
-    )]
-    OtherSentence {
-        /// The set.
-        set: &'static str,
-        /// The row, counted from zero.
-        row: usize,
-        /// The text that stands there.
-        found: String,
-        /// The text that should.
-        expected: &'static str,
     },
     /// A mechanism would see an order of rows that have none.
     #[error(
@@ -262,25 +218,21 @@ impl Error {
         }
     }
 
-    /// Refuses a checkpoint from which a model was not resumed, and one without the checksum that this program
-    /// writes.
-    pub(crate) fn unless_verified(
-        path: &Path,
-        resumed: Result<Integrity, impl fmt::Display>,
-    ) -> Result<(), Self> {
-        match resumed {
-            Ok(Integrity::Verified) => Ok(()),
-            Ok(Integrity::Unverified) => Err(Self::checkpoint(path, &"it has no checksum")),
-            Err(error) => Err(Self::checkpoint(path, &error)),
+    /// The error of a unit: one of this crate as it is, any other one with the unit's name.
+    pub(crate) fn of_unit(unit: &Unit) -> impl FnOnce(AnyError) -> Self {
+        let unit = unit.id();
+        |error| match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => Self::Trial {
+                unit,
+                message: error.to_string(),
+            },
         }
     }
 
     /// Whether the error concerns one unit only, so that the others can go on.
     pub(crate) fn concerns_one_unit(&self) -> bool {
-        matches!(
-            self,
-            Self::Trial { .. } | Self::NotFinite { .. } | Self::KeptWeights { .. }
-        )
+        matches!(self, Self::Trial { .. } | Self::NotFinite { .. })
     }
 }
 

@@ -62,11 +62,11 @@
 //!     ..Config::default()
 //! };
 //! let interrupt = AtomicBool::new(false);
-//! let done = reproduce(&config, &interrupt)?.tables.remove(0);
+//! let done = reproduce(&config, &interrupt)?.runs.remove(0);
 //! assert_eq!((done.outcome.computed, done.outcome.found), (39, 0));
 //! assert!(directory.path().join("smoke/regression/report.html").is_file());
 //!
-//! let again = reproduce(&config, &interrupt)?.tables.remove(0);
+//! let again = reproduce(&config, &interrupt)?.runs.remove(0);
 //! assert_eq!((again.outcome.computed, again.outcome.found), (0, 39));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -89,7 +89,6 @@
 
 #![allow(clippy::print_stderr)]
 
-mod assessment;
 pub(crate) mod checks;
 pub mod complexity;
 mod config;
@@ -113,7 +112,6 @@ pub mod suites;
 pub mod trial;
 mod versions;
 
-pub use assessment::Assessment;
 pub use config::Config;
 pub use error::Error;
 pub use list::list;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use bochner_datasets::{DataStore, Policy};
+use bochner_datasets::Policy;
 use bochner_report::Scale;
 use bochner_reproduce::suites;
 use bochner_reproduce::{Config, Error, Shard};
@@ -117,12 +117,12 @@ fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match arguments.command {
         None => {}
         Some(Task::List { data }) => {
-            let files = DataStore::new(Policy::Offline);
-            let files = match data {
-                Some(directory) => files.with_directory(directory)?,
-                None => files,
+            let config = Config {
+                data,
+                downloads: Policy::Offline,
+                ..Config::default()
             };
-            print!("{}", bochner_reproduce::list(&files));
+            print!("{}", bochner_reproduce::list(&config.files()?));
             return Ok(ExitCode::SUCCESS);
         }
         Some(Task::Report {

@@ -1,43 +1,20 @@
 //! Runs units, several at a time, and loses nothing when it is stopped.
 
 use crate::progress::{Progress, Worker};
-use crate::store::{History, LOOK};
-use crate::trial::{Findings, Keep, Moment};
-use crate::{Error, Store, Trial};
+use crate::store::Checkpoint;
+use crate::suite::Source;
+use crate::trial::{AnyError, Findings, History, Moment};
+use crate::{Config, Error, Store, Trial};
 use bochner_report::Unit;
 use bochner_report::row::Row;
-use bochner_report::suite::{Card, Direction};
+use bochner_report::suite::Card;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// The units of a suite, ready to be started.
-pub trait Units: Sync {
-    /// The suite.
-    fn card(&self) -> &'static Card;
-
-    /// Sets up one unit at its beginning.
-    ///
-    /// # Errors
-    /// If the unit cannot be run.
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error>;
-}
-
-/// How units are run.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// Units that run at a time.
-    pub jobs: usize,
-    /// Threads of all units together.
-    pub threads: usize,
-    /// Time between two checkpoints of a unit.
-    pub checkpoint_every: Duration,
-    /// Recorded in every row.
-    pub code_version: &'a str,
-    /// Stops the run after the running epochs when set.
-    pub interrupt: &'a AtomicBool,
-}
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// What a run has done.
 #[derive(Debug, Default)]
@@ -62,7 +39,21 @@ impl Outcome {
     }
 }
 
-/// Runs the units that are not finished yet and records their results.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (computed, found, failed) = (self.computed, self.found, self.failed.len());
+        write!(
+            f,
+            "{computed} units run, {found} finished before, {failed} failed"
+        )?;
+        match self.interrupted {
+            true => f.write_str("; interrupted, run it again to go on"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Runs the units that are not finished yet and records their results, until `interrupt` is set.
 ///
 /// Each unit computes on its own pool of `threads / jobs` threads; the results do not depend on
 /// either number. A unit whose training fails does not stop the others.
@@ -70,49 +61,38 @@ impl Outcome {
 /// # Errors
 /// What concerns all units: a directory that cannot be written, a damaged result. Units that are
 /// finished by then stay recorded.
-pub fn run(
+pub(crate) fn run(
     units: &[Unit],
-    suite: &dyn Units,
+    card: &Card,
+    source: &dyn Source,
     store: &Store,
-    options: &Options<'_>,
+    config: &Config,
+    interrupt: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    let todo = unfinished(units, store)?;
-    let found = units.len() - todo.len();
     let run = Run {
-        suite,
+        card,
+        source,
         store,
-        options,
-        progress: Progress::new(todo.len(), found),
+        config,
+        interrupt,
+        progress: Progress::new(units.len()),
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        outcome: Mutex::new(Outcome {
-            found,
-            ..Outcome::default()
-        }),
+        outcome: Mutex::default(),
     };
-    run.work(&todo)?;
-    let mut outcome = run.outcome.into_inner().unwrap_or_else(|e| e.into_inner());
-    let settled = outcome.computed + outcome.failed.len() + outcome.found - found;
-    outcome.interrupted = settled < todo.len();
+    run.work(units)?;
+    let mut outcome = (run.outcome.into_inner()).unwrap_or_else(PoisonError::into_inner);
+    let settled = outcome.computed + outcome.failed.len() + outcome.found;
+    outcome.interrupted = settled < units.len();
     Ok(outcome)
 }
 
-fn unfinished(units: &[Unit], store: &Store) -> Result<Vec<Unit>, Error> {
-    let mut todo = Vec::new();
-    for unit in units {
-        match store.row(unit)? {
-            None => todo.push(unit.clone()),
-            // A run may have been killed between recording the row and removing this.
-            Some(_) => store.clear(unit)?,
-        }
-    }
-    Ok(todo)
-}
-
 struct Run<'a> {
-    suite: &'a dyn Units,
+    card: &'a Card,
+    source: &'a dyn Source,
     store: &'a Store,
-    options: &'a Options<'a>,
+    config: &'a Config,
+    interrupt: &'a AtomicBool,
     progress: Progress,
     next: AtomicUsize,
     stop: AtomicBool,
@@ -120,15 +100,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn work(&self, todo: &[Unit]) -> Result<(), Error> {
-        let jobs = self.options.jobs.clamp(1, todo.len().max(1));
+    fn work(&self, units: &[Unit]) -> Result<(), Error> {
+        let jobs = self.config.jobs.clamp(1, units.len().max(1));
         let pools = (0..jobs)
-            .map(|_| pool(self.options.threads, jobs))
+            .map(|_| pool(self.config.threads, jobs))
             .collect::<Result<Vec<_>, _>>()?;
         std::thread::scope(|scope| {
             let workers: Vec<_> = pools
                 .into_iter()
-                .map(|pool| scope.spawn(move || self.worker(&pool, todo)))
+                .map(|pool| scope.spawn(move || self.worker(&pool, units)))
                 .collect();
             workers.into_iter().try_for_each(|worker| {
                 worker
@@ -139,10 +119,10 @@ impl Run<'_> {
     }
 
     /// Takes unit after unit until none is left.
-    fn worker(&self, pool: &ThreadPool, todo: &[Unit]) -> Result<(), Error> {
+    fn worker(&self, pool: &ThreadPool, units: &[Unit]) -> Result<(), Error> {
         let mut display = self.progress.worker();
         while !self.stopped() {
-            let Some(unit) = todo.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+            let Some(unit) = units.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
             self.take(unit, pool, &mut display)
@@ -151,30 +131,30 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs a unit, unless another shard has finished it by now.
+    fn stopped(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Runs a unit, unless it is finished, and books it. Passes on the errors that concern all units.
     fn take(&self, unit: &Unit, pool: &ThreadPool, display: &mut Worker) -> Result<(), Error> {
         let Some(_turn) = self.store.claim(unit, || self.stopped())? else {
             return Ok(());
         };
-        if self.store.row(unit)?.is_some() {
-            self.outcome.lock().unwrap_or_else(|e| e.into_inner()).found += 1;
-            return Ok(());
-        }
-        let result = pool.install(|| self.unit(unit, display));
-        self.settle(unit, result)
-    }
-
-    fn stopped(&self) -> bool {
-        self.options.interrupt.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Books a unit; passes on the errors that concern all of them.
-    fn settle(&self, unit: &Unit, result: Result<Option<Row>, Error>) -> Result<(), Error> {
-        let mut outcome = self.outcome.lock().unwrap_or_else(|e| e.into_inner());
+        let is_found = self.store.row(unit)?.is_some();
+        let result = match is_found {
+            // A run may have been killed between recording the row and removing this.
+            true => self.store.checkpoint(unit).remove().map(|()| None),
+            false => pool.install(|| Running::begin(self, unit)?.finish(self, display)),
+        };
+        let mut outcome = (self.outcome.lock()).unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(Some(row)) => {
                 self.progress.finished(&row);
                 outcome.computed += 1;
+            }
+            Ok(None) if is_found => {
+                self.progress.found();
+                outcome.found += 1;
             }
             Ok(None) => {}
             Err(error) if error.concerns_one_unit() => {
@@ -185,153 +165,229 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
 
-    /// Runs one unit to its end; `None` if it was stopped before.
-    fn unit(&self, unit: &Unit, display: &mut Worker) -> Result<Option<Row>, Error> {
-        let checkpoint = self.store.checkpoint(unit);
-        let version = self.options.code_version;
-        let (mut trial, mut history) = self.begin(unit)?;
+/// A unit that runs.
+struct Running<'a> {
+    unit: &'a Unit,
+    card: &'a Card,
+    trial: Box<dyn Trial + 'a>,
+    history: History,
+    checkpoint: Checkpoint,
+}
+
+impl<'a> Running<'a> {
+    /// The unit where its last checkpoint left it, or at its beginning.
+    fn begin(run: &Run<'a>, unit: &'a Unit) -> Result<Self, Error> {
+        let mut running = Self {
+            unit,
+            card: run.card,
+            trial: run.source.start(unit).map_err(Error::of_unit(unit))?,
+            history: History::default(),
+            checkpoint: run.store.checkpoint(unit),
+        };
+        match running.checkpoint.load()? {
+            Some((model, history)) => {
+                running.go_to(&model, history.loss.len())?;
+                running.history = history;
+            }
+            // Weights that an earlier run has kept are of epochs that this one trains again.
+            None => running.checkpoint.remove()?,
+        }
+        Ok(running)
+    }
+
+    /// Trains to the end, inspects the model and records the row; `None` if it was stopped before.
+    ///
+    /// The loop is not [`Trainer::fit`](bochner_models::training::Trainer::fit), which follows one measure of dfdx's models:
+    /// graph attention's rule looks at two measures, the R-number chooses another epoch, and Gaussian processes and naive
+    /// Bayes are not dfdx's. A loop for both would share the `while` alone and cost a trait, more lines than it saves.
+    fn finish(mut self, run: &Run<'_>, display: &mut Worker) -> Result<Option<Row>, Error> {
         let mut clock = Instant::now();
         let mut saved = Instant::now();
-        display.start(unit, history.loss.len());
-        while !is_over(unit, trial.as_ref(), &history) {
-            step(unit, trial.as_mut(), &mut history)?;
-            self.keep_weights(unit, trial.as_ref(), &history)?;
-            history.seconds += clock.elapsed().as_secs_f64();
+        display.start(self.unit, self.history.loss.len());
+        while !self.is_over() {
+            self.epoch()?;
+            self.keep_weights()?;
+            self.history.seconds += clock.elapsed().as_secs_f64();
             clock = Instant::now();
-            display.epoch(&history);
-            let stopped = self.stopped();
-            if stopped || saved.elapsed() >= self.options.checkpoint_every {
-                checkpoint.save(&history, |path| trial.save(path))?;
+            display.epoch(&self.history);
+            let stopped = run.stopped();
+            if stopped || saved.elapsed() >= run.config.checkpoint_every {
+                self.save()?;
                 saved = Instant::now();
             }
-            if stopped && !is_over(unit, trial.as_ref(), &history) {
+            if stopped && !self.is_over() {
                 return Ok(None);
             }
         }
-        if trial.keeps() == Keep::Course {
-            // The inspections may take minutes and go to other epochs, and an interrupt ends them.
-            checkpoint.save(&history, |path| trial.save(path))?;
+        if !self.trial.inspected().is_empty() {
+            // Inspections may take minutes and go to other epochs, and an interrupt ends them.
+            self.save()?;
         }
-        let findings = match self.findings(unit, trial.as_mut(), &history) {
+        let findings = match self.findings(&|| run.stopped()) {
             Err(Error::Interrupted) => return Ok(None),
             findings => findings?,
         };
-        let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
+        let mut row = self.row(&run.config.code_version);
         row.measures.extend(findings.measures);
         findings.finals.replace(&mut row);
         // A row with such a number could not be read again.
-        if let Some((name, value)) = row.measures.iter().find(|(_, value)| !value.is_finite()) {
-            return Err(Error::NotFinite {
-                unit: unit.id(),
-                what: name.clone().into(),
-                value: *value,
-                epoch: history.loss.len(),
-            });
-        }
-        self.store.record(&row, &findings.artefacts)?;
+        let measures = row.measures.iter();
+        self.check_finite(measures.map(|(name, value)| (name.clone().into(), *value)))?;
+        run.store.record(&row, Some(&findings.artefacts))?;
         Ok(Some(row))
     }
 
-    /// What is found in the model after the last epoch, or where weights are kept in the epoch of the V-number, with the
-    /// other beside it. The trial is of no further use.
-    fn findings(
-        &self,
-        unit: &Unit,
-        trial: &mut dyn Trial,
-        history: &History,
-    ) -> Result<Findings, Error> {
-        let curves = Findings::from(history.artefacts());
-        let chosen = trial.rule().chosen(history, self.direction());
-        let stopped = || self.stopped();
-        match (trial.keeps(), chosen) {
-            (Keep::Course, _) => {
-                let mut found = curves.and(trial.findings(Moment::Last, &stopped)?);
-                for (kind, moment, epoch) in [
-                    ("first", Moment::First, Some(0)),
-                    ("r", Moment::OfR, history.best_test(self.direction())),
-                    ("v", Moment::OfV, chosen),
-                ] {
-                    if let Some(epoch) = epoch {
-                        self.go_to(unit, trial, kind, epoch)?;
-                        found = found.and(trial.findings(moment, &stopped)?);
-                    }
-                }
-                Ok(found)
-            }
-            (Keep::UntilLookedAt, Some(chosen)) => {
-                let last = trial.findings(Moment::Last, &stopped)?;
-                self.go_to(unit, trial, LOOK, chosen)?;
-                let found = trial.findings(Moment::OfV, &stopped)?;
-                Ok(curves.and(last.at_last()).and(found))
-            }
-            _ => Ok(curves.and(trial.findings(Moment::Last, &stopped)?)),
+    fn is_over(&self) -> bool {
+        let is_last = self.history.loss.len() >= self.unit.settings.epochs();
+        is_last || self.history.stops(self.trial.patience())
+    }
+
+    /// The epoch of a moment, counted from zero, as it is known so far; `None` without validation part.
+    fn epoch_of(&self, moment: Moment) -> Option<usize> {
+        let direction = self.card.metric.direction;
+        match moment {
+            Moment::First => Some(0),
+            Moment::Last => self.history.loss.len().checked_sub(1),
+            Moment::OfV => self.history.chosen(self.trial.patience(), direction),
+            Moment::OfR => direction.best(&self.history.test),
         }
     }
 
-    /// Puts the kept weights of an epoch, counted from zero, into a trial, which is then of no other use.
-    fn go_to(
+    /// One epoch and its measurements.
+    fn epoch(&mut self) -> Result<(), Error> {
+        let named = |error: AnyError| Error::of_unit(self.unit)(error);
+        let step = self.trial.epoch().map_err(named)?;
+        let evaluation = self.trial.evaluate().map_err(named)?;
+        let history = &mut self.history;
+        history.loss.push(step.loss);
+        history.mse.push(step.mse);
+        history.validation.extend(evaluation.validation);
+        history.validation_loss.extend(evaluation.validation_loss);
+        history.test.push(evaluation.test);
+        let (validation, loss) = (evaluation.validation, evaluation.validation_loss);
+        let mut values = vec![
+            ("the training loss", step.loss),
+            ("the training error", step.mse),
+            ("the validation value", validation.unwrap_or_default()),
+            ("the validation loss", loss.unwrap_or_default()),
+            ("the test value", evaluation.test),
+        ];
+        for (name, value) in evaluation.others {
+            let others = history.others.entry(name.to_owned());
+            others.or_default().push(value);
+            values.push(("a value on another test part", value));
+        }
+        let values = values.into_iter();
+        self.check_finite(values.map(|(what, value)| (what.into(), value)))
+    }
+
+    fn check_finite(
         &self,
-        unit: &Unit,
-        trial: &mut dyn Trial,
-        kind: &str,
-        chosen: usize,
+        values: impl IntoIterator<Item = (Cow<'static, str>, f64)>,
     ) -> Result<(), Error> {
-        let path = self.store.weights(unit, kind);
-        let unusable = |reason| Error::KeptWeights {
-            unit: unit.id(),
-            path: path.clone(),
-            reason,
-        };
-        let resumed = trial.resume(&path);
-        resumed.map_err(|error| unusable(error.to_string()))?;
-        match trial.epochs_done() {
-            epoch if epoch == chosen + 1 => Ok(()),
-            epoch => Err(unusable(format!(
-                "they are of epoch {epoch}, and those of {} are looked at",
-                chosen + 1
-            ))),
+        match values.into_iter().find(|(_, value)| !value.is_finite()) {
+            Some((what, value)) => Err(Error::NotFinite {
+                unit: self.unit.id(),
+                what,
+                value,
+                epoch: self.history.loss.len(),
+            }),
+            None => Ok(()),
         }
     }
 
-    fn direction(&self) -> Direction {
-        self.suite.card().metric.direction
-    }
-
-    /// Keeps the weights of the last epoch if it is now that of the V-number, or of the R-number where it is asked for.
-    fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
-        let direction = self.direction();
-        let chosen = trial.rule().chosen(history, direction);
-        let best = history.best_test(direction);
-        let epochs = match trial.keeps() {
-            Keep::Nothing => vec![],
-            Keep::UntilLookedAt => vec![(LOOK, chosen)],
-            Keep::Course => vec![("first", Some(0)), ("v", chosen), ("r", best)],
-        };
-        let last = history.loss.len().checked_sub(1);
-        for (kind, _) in epochs.into_iter().filter(|(_, epoch)| *epoch == last) {
-            self.store
-                .keep_weights(unit, kind, |path| trial.save(path))?;
+    /// Keeps the weights of the last epoch if it is now one that is to be inspected.
+    fn keep_weights(&self) -> Result<(), Error> {
+        let last = self.epoch_of(Moment::Last);
+        let moments = self.trial.inspected().iter();
+        for &moment in moments.filter(|moment| self.epoch_of(**moment) == last) {
+            let path = self.checkpoint.weights(moment);
+            self.checkpoint.write(&path, |path| self.save_to(path))?;
         }
         Ok(())
     }
 
-    /// The trial where its last checkpoint left it, or at its beginning.
-    fn begin(&self, unit: &Unit) -> Result<(Box<dyn Trial + '_>, History), Error> {
-        let mut trial = self.suite.start(unit)?;
-        let checkpoint = self.store.checkpoint(unit);
-        if let Some((model, history)) = checkpoint.load()? {
-            trial.resume(&model)?;
-            let (saved, noted) = (trial.epochs_done(), history.loss.len());
-            if saved == noted {
-                return Ok((trial, history));
+    fn save(&self) -> Result<(), Error> {
+        let save = |path: &Path| self.save_to(path);
+        self.checkpoint.save(&self.history, save)
+    }
+
+    fn save_to(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trial.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &*error))
+    }
+
+    /// Puts a saved model into the trial, which must be of so many epochs.
+    fn go_to(&mut self, path: &Path, epochs: usize) -> Result<(), Error> {
+        let resumed = self.trial.resume(path);
+        resumed.map_err(|error| Error::checkpoint(path, &*error))?;
+        match self.trial.epochs_done() {
+            done if done == epochs => Ok(()),
+            done => {
+                let message = format!("it is of epoch {done}, and not of epoch {epochs}");
+                Err(Error::checkpoint(path, &message))
             }
-            let message = format!("it is of epoch {saved}, and its note of epoch {noted}");
-            return Err(Error::checkpoint(&model, &message));
         }
-        // What an earlier run kept is of epochs that this one trains again.
-        self.store.discard_weights(unit)?;
-        Ok((trial, History::default()))
+    }
+
+    /// What is found in the model after the last epoch and in the others that are to be inspected. The trial is of no
+    /// further use.
+    fn findings(&mut self, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
+        let curves = Findings::from(self.history.artefacts());
+        let (moments, named) = (self.trial.inspected(), Error::of_unit);
+        let last = self.trial.findings(Moment::Last, stopped);
+        let mut found = last.map_err(named(self.unit))?;
+        for &moment in moments {
+            let Some(epoch) = self.epoch_of(moment) else {
+                continue;
+            };
+            self.go_to(&self.checkpoint.weights(moment), epoch + 1)?;
+            let others = self.trial.findings(moment, stopped);
+            let others = others.map_err(named(self.unit))?;
+            // What is looked at alike in both epochs has two names.
+            found = match moments {
+                [_] => found.at_last().and(others),
+                _ => found.and(others),
+            };
+        }
+        Ok(curves.and(found))
+    }
+
+    fn row(&self, code_version: &str) -> Row {
+        let (unit, history) = (self.unit, &self.history);
+        let [train_rows, validation_rows, test_rows] = self.trial.rows();
+        let r = self.epoch_of(Moment::OfR).unwrap_or(0);
+        let v = self.epoch_of(Moment::OfV);
+        let at_v = |values: &[f64]| v.and_then(|v| values.get(v).copied());
+        let last = |values: &[f64]| values.last().copied().unwrap_or_default();
+        let trained = history.loss.len();
+        let others = history.others.iter();
+        Row {
+            id: unit.id(),
+            table: self.card.table.to_owned(),
+            unit: unit.clone(),
+            parameters: self.trial.parameters(),
+            train_rows,
+            validation_rows,
+            test_rows,
+            r_number: history.test.get(r).copied().unwrap_or_default(),
+            r_epoch: r + 1,
+            v_number: at_v(&history.test),
+            v_epoch: v.map(|v| v + 1),
+            validation: at_v(&history.validation),
+            validation_loss: at_v(&history.validation_loss),
+            stopped_after: (trained < unit.settings.epochs()).then_some(trained),
+            last: last(&history.test),
+            first_mse: history.mse.first().copied().unwrap_or_default(),
+            last_mse: last(&history.mse),
+            measures: others
+                .filter_map(|(name, values)| Some((name.clone(), at_v(values)?)))
+                .collect(),
+            seconds: history.seconds,
+            code_version: code_version.to_owned(),
+        }
     }
 }
 
@@ -339,88 +395,6 @@ impl Run<'_> {
 pub(crate) fn pool(threads: usize, jobs: usize) -> Result<ThreadPool, Error> {
     let threads = (threads / jobs).max(1);
     Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
-}
-
-fn is_over(unit: &Unit, trial: &dyn Trial, history: &History) -> bool {
-    history.loss.len() >= unit.settings.epochs() || trial.rule().stops(history)
-}
-
-/// One epoch and its measurements.
-fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(), Error> {
-    let step = trial.epoch()?;
-    let evaluation = trial.evaluate()?;
-    let epoch = history.loss.len() + 1;
-    let (validation, validation_loss) = (evaluation.validation, evaluation.validation_loss);
-    let others = evaluation.others.iter();
-    let others = others.map(|&(_, value)| ("a value on another test part", value));
-    let values = [
-        ("the training loss", step.loss),
-        ("the training error", step.mse),
-        ("the validation value", validation.unwrap_or_default()),
-        ("the validation loss", validation_loss.unwrap_or_default()),
-        ("the test value", evaluation.test),
-    ];
-    for (what, value) in values.into_iter().chain(others) {
-        if !value.is_finite() {
-            return Err(Error::NotFinite {
-                unit: unit.id(),
-                what: what.into(),
-                value,
-                epoch,
-            });
-        }
-    }
-    history.loss.push(step.loss);
-    history.mse.push(step.mse);
-    history.validation.extend(validation);
-    history.validation_loss.extend(validation_loss);
-    history.test.push(evaluation.test);
-    for (name, value) in evaluation.others {
-        history
-            .others
-            .entry(name.to_owned())
-            .or_default()
-            .push(value);
-    }
-    Ok(())
-}
-
-fn summarise(
-    unit: &Unit,
-    card: &Card,
-    trial: &dyn Trial,
-    history: &History,
-    code_version: &str,
-) -> Row {
-    let facts = trial.facts();
-    let direction = card.metric.direction;
-    let r = history.best_test(direction).unwrap_or(0);
-    let v = trial.rule().chosen(history, direction);
-    let other = |(name, values): (&String, &Vec<f64>)| Some((name.clone(), *values.get(v?)?));
-    let trained = history.loss.len();
-    let last = |values: &[f64]| values.last().copied().unwrap_or_default();
-    Row {
-        id: unit.id(),
-        table: card.table.to_owned(),
-        unit: unit.clone(),
-        parameters: facts.parameters,
-        train_rows: facts.train_rows,
-        validation_rows: facts.validation_rows,
-        test_rows: facts.test_rows,
-        r_number: history.test.get(r).copied().unwrap_or_default(),
-        r_epoch: r + 1,
-        v_number: v.map(|v| history.test[v]),
-        v_epoch: v.map(|v| v + 1),
-        validation: v.and_then(|v| history.validation.get(v).copied()),
-        validation_loss: v.and_then(|v| history.validation_loss.get(v).copied()),
-        stopped_after: (trained < unit.settings.epochs()).then_some(trained),
-        last: last(&history.test),
-        first_mse: history.mse.first().copied().unwrap_or_default(),
-        last_mse: last(&history.mse),
-        measures: history.others.iter().filter_map(other).collect(),
-        seconds: history.seconds,
-        code_version: code_version.to_owned(),
-    }
 }
 
 #[cfg(test)]

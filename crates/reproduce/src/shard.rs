@@ -20,11 +20,6 @@ impl Shard {
         self.count > 1
     }
 
-    /// Whether the two are different parts of one division of a list.
-    pub const fn is_beside(self, other: Self) -> bool {
-        self.count == other.count && self.index != other.index
-    }
-
     /// The first of the places in a list that every shard goes through, different for each shard.
     pub const fn start(self, length: usize) -> usize {
         (self.index - 1) * length / self.count
@@ -33,12 +28,6 @@ impl Shard {
     /// Whether the unit at this place of the list belongs to the part.
     pub const fn holds(self, place: usize) -> bool {
         place % self.count == self.index - 1
-    }
-}
-
-impl Default for Shard {
-    fn default() -> Self {
-        Self::WHOLE
     }
 }
 

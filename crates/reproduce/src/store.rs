@@ -5,14 +5,14 @@ mod checkpoint;
 mod import;
 mod sharing;
 
-use bochner_report::archive::Left;
 use bochner_report::row::{Artefacts, Row};
-pub use checkpoint::{Checkpoint, History};
+pub use checkpoint::Checkpoint;
 pub(crate) use import::Imports;
 use sharing::{Place, Turn};
 
 use crate::{Error, Shard};
-use bochner_report::Unit;
+use bochner_report::document::Document;
+use bochner_report::{Scale, Unit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -25,9 +25,7 @@ use std::path::{Path, PathBuf};
 /// |---|---|
 /// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
-/// | `checkpoints/<suite>/` | how far the running units are |
-/// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of V- and R-number and the first, where kept |
-/// | `weights/<suite>/<id>.look` | a model in the epoch of the V-number that is to be looked at, until it is |
+/// | `checkpoints/<suite>/` | how far the running units are, and their weights in epochs that are to be inspected |
 /// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
 /// | `<scale>/<suite>/artefacts.jsonl` | the artefacts of these rows, one line a unit |
 /// | `<scale>/<suite>/report.md`, `report.html` | what they say |
@@ -45,21 +43,14 @@ pub struct Store {
 }
 
 /// The directories of a store; other files of its root are never touched.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 6] = [
     "units",
     "artefacts",
     "checkpoints",
-    "weights",
     "smoke",
     "desk",
     "paper",
 ];
-
-/// The ending of files of weights that are deleted once they have been inspected.
-pub(crate) const LOOK: &str = "look";
-
-/// The endings of kept weights' files.
-const KINDS: [&str; 4] = ["v", "r", "first", LOOK];
 
 impl Store {
     /// Opens a directory for one process alone.
@@ -111,11 +102,6 @@ impl Store {
         self.place.report()
     }
 
-    /// The directory.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// The result of a unit; `None` if it is not finished.
     ///
     /// # Errors
@@ -143,81 +129,26 @@ impl Store {
         read_json(&self.path_of("artefacts", unit))
     }
 
-    /// Records a finished unit and removes what only an unfinished one needs.
+    /// Records a finished unit and removes its checkpoint.
     ///
     /// # Errors
     /// [`Error::Io`]; the units recorded before stay as they are.
-    pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
-        // The row makes the unit finished, so that it comes last.
-        atomic::write(&self.path_of("artefacts", &row.unit), &line(artefacts))?;
-        atomic::write(&self.path_of("units", &row.unit), &line(row))?;
-        self.clear(&row.unit)
-    }
-
-    /// Removes what only an unfinished unit needs: its checkpoint, and the weights that were to be looked at.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn clear(&self, unit: &Unit) -> Result<(), Error> {
-        self.checkpoint(unit).remove()?;
-        atomic::remove(&self.weights(unit, LOOK))
-    }
-
-    /// Keeps a model as it is now under a unit's name and `kind`, in the place of what was kept before.
-    ///
-    /// # Errors
-    /// The errors of `save`, and [`Error::Io`].
-    pub(crate) fn keep_weights(
-        &self,
-        unit: &Unit,
-        kind: &str,
-        save: impl FnOnce(&Path) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let path = self.weights(unit, kind);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+    pub fn record(&self, row: &Row, artefacts: Option<&Artefacts>) -> Result<(), Error> {
+        if let Some(artefacts) = artefacts {
+            atomic::write(&self.path_of("artefacts", &row.unit), &line(artefacts))?;
         }
-        let unfinished = atomic::beside(&path);
-        save(&unfinished).inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
-        atomic::put_in_place(&unfinished, &path)
+        // The row makes the unit finished, so that it comes last.
+        atomic::write(&self.path_of("units", &row.unit), &line(row))?;
+        self.checkpoint(&row.unit).remove()
     }
 
-    /// Removes all weights of a unit: those of a run that is not continued. A unit without any is fine.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn discard_weights(&self, unit: &Unit) -> Result<(), Error> {
-        let mut kept = KINDS.iter().map(|kind| self.weights(unit, kind));
-        kept.try_for_each(|path| atomic::remove(&path))
-    }
-
-    /// The path of the weights of a unit: `kind` is `v`, `r`, `first` or `look`.
-    pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
-        let name = format!("{}.{kind}", unit.id());
-        self.root.join("weights").join(&unit.suite).join(name)
-    }
-
-    /// The ids of the finished and the unfinished units of a suite, in any order.
+    /// The ids of the finished and the unfinished units of a suite.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn ids(&self, suite: &str) -> Result<Vec<String>, Error> {
-        let mut ids = Vec::new();
-        for part in ["units", "checkpoints"] {
-            let directory = self.root.join(part).join(suite);
-            let entries = match fs::read_dir(&directory) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                read => read.map_err(Error::io("read", &directory))?,
-            };
-            for entry in entries {
-                let name = entry.map_err(Error::io("read", &directory))?.file_name();
-                let id = name.to_str().and_then(|name| name.strip_suffix(".json"));
-                ids.extend(id.map(str::to_owned));
-            }
-        }
-        Ok(ids)
+        let parts = ["units", "checkpoints"].map(|part| self.root.join(part).join(suite));
+        Ok([ids(&parts[0])?, ids(&parts[1])?].concat())
     }
 
     /// The checkpoint of a unit that runs.
@@ -225,43 +156,46 @@ impl Store {
         Checkpoint::new(self.root.join("checkpoints").join(&unit.suite), unit.id())
     }
 
-    /// Writes rows, one JSON object per line, to a file of this name.
+    /// Writes a report with its pictures, and its rows, one JSON object a line, into the scale's directory of a suite.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn export<'a>(
+    pub(crate) fn publish(
         &self,
-        name: &str,
-        rows: impl IntoIterator<Item = &'a (impl Serialize + 'a)>,
-    ) -> Result<PathBuf, Error> {
-        let lines: Vec<u8> = rows.into_iter().flat_map(line).collect();
-        self.write(name, &lines)
+        scale: Scale,
+        suite: &str,
+        document: &Document,
+        rows: &[impl Serialize],
+    ) -> Result<Vec<PathBuf>, Error> {
+        let file = |name: &str| format!("{scale}/{suite}/{name}");
+        for (name, text) in document.files() {
+            self.write(&file(&name), text.as_bytes())?;
+        }
+        Ok(vec![
+            self.write(&file("report.md"), document.to_markdown().as_bytes())?,
+            self.write(&file("report.html"), document.to_html().as_bytes())?,
+            self.write_lines(&file("rows.jsonl"), rows)?,
+        ])
     }
 
-    /// Writes the artefacts of some rows' units to a file of this name, one JSON object a line.
+    /// Writes one JSON object a line to a file of the directory.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::CorruptResult`] for artefacts that cannot be read.
-    pub(crate) fn export_artefacts<'a>(
+    /// [`Error::Io`].
+    pub(crate) fn write_lines(
         &self,
         name: &str,
-        rows: impl IntoIterator<Item = &'a Row>,
+        lines: impl IntoIterator<Item = impl Serialize>,
     ) -> Result<PathBuf, Error> {
-        let mut lines = Vec::new();
-        for row in rows {
-            if let Some(artefacts) = self.artefacts(&row.unit)? {
-                let id = row.id.clone();
-                lines.extend(line(&Left { id, artefacts }));
-            }
-        }
-        self.write(name, &lines)
+        let lines = lines.into_iter().flat_map(|value| line(&value));
+        self.write(name, &lines.collect::<Vec<u8>>())
     }
 
     /// Writes a file of the directory.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
         let path = self.root.join(name);
         atomic::write(&path, bytes)?;
         Ok(path)
@@ -275,9 +209,19 @@ impl Store {
     }
 }
 
-/// Writes a file so that a reader sees the old content or the new, never a part.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    atomic::write(path, bytes)
+/// The names of the files of a directory that end in `.json`, in any order, without this ending; none if it does not exist.
+fn ids(directory: &Path) -> Result<Vec<String>, Error> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(Error::io("read", directory))?,
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(Error::io("read", directory))?.file_name();
+        let id = name.to_str().and_then(|name| name.strip_suffix(".json"));
+        ids.extend(id.map(str::to_owned));
+    }
+    Ok(ids)
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {
@@ -303,6 +247,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::fixtures;
+    use crate::trial::Moment;
 
     fn row() -> Row {
         fixtures::row(&fixtures::unit(), 1.0 / 3.0)
@@ -320,7 +265,7 @@ pub(crate) mod tests {
         let (_directory, store) = store();
         let row = row();
         assert!(store.row(&row.unit).unwrap().is_none());
-        store.record(&row, &Artefacts::default()).unwrap();
+        store.record(&row, None).unwrap();
         let found = store.row(&row.unit).unwrap().unwrap();
         assert_eq!(found, row);
         assert_eq!(found.r_number.to_bits(), row.r_number.to_bits());
@@ -336,7 +281,7 @@ pub(crate) mod tests {
     fn a_damaged_result_is_named() {
         let (_directory, store) = store();
         let row = row();
-        store.record(&row, &Artefacts::default()).unwrap();
+        store.record(&row, None).unwrap();
         let path = store.path_of("units", &row.unit);
         let text = fs::read_to_string(&path).unwrap();
         for damaged in [&text[..text.len() / 2], "", "{}", "\u{0}\u{0}"] {
@@ -350,7 +295,7 @@ pub(crate) mod tests {
     fn a_result_under_another_name_is_foreign() {
         let (_directory, store) = store();
         let row = row();
-        store.record(&row, &Artefacts::default()).unwrap();
+        store.record(&row, None).unwrap();
         let mut other = row.unit.clone();
         other.split += 1;
         fs::rename(
@@ -366,42 +311,23 @@ pub(crate) mod tests {
     fn half_written_files_are_swept_away_and_results_stay() {
         let (directory, store) = store();
         let row = row();
-        store.record(&row, &Artefacts::default()).unwrap();
+        store.record(&row, None).unwrap();
         let half = atomic::beside(&store.path_of("units", &row.unit));
         fs::write(&half, "{\"id\":").unwrap();
         // What a process leaves that is killed while a model writes itself.
-        let mut model = atomic::beside(&store.weights(&row.unit, "v")).into_os_string();
+        let checkpoint = store.checkpoint(&row.unit);
+        let mut model = atomic::beside(&checkpoint.weights(Moment::OfV)).into_os_string();
         model.push(".77.partial");
         let write = |path: &Path| fs::write(path, "weights").map_err(Error::io("write", path));
-        store.keep_weights(&row.unit, "v", write).unwrap();
+        checkpoint
+            .write(&checkpoint.weights(Moment::OfV), write)
+            .unwrap();
         fs::write(&model, "wei").unwrap();
         drop(store);
         let store = Store::open(directory.path()).unwrap();
         assert!(!half.exists() && !Path::new(&model).exists());
-        assert!(store.weights(&row.unit, "v").exists());
+        assert!(checkpoint.weights(Moment::OfV).exists());
         assert_eq!(store.row(&row.unit).unwrap(), Some(row));
-    }
-
-    #[test]
-    fn shards_of_one_run_share_a_directory_and_others_do_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let share = |shard: &str, run| Store::share(directory.path(), shard.parse().unwrap(), run);
-        let first = share("1/2", "a run").unwrap();
-        assert!(matches!(share("1/2", "a run"), Err(Error::Locked { .. })));
-        for (shard, run) in [("1/3", "a run"), ("1/1", "a run"), ("2/2", "another run")] {
-            let error = share(shard, run).unwrap_err();
-            let is_refused = matches!(&error, Error::OtherRun { running, .. } if running == "shard 1/2 of a run");
-            assert!(is_refused, "{error}");
-        }
-        let second = share("2/2", "a run").unwrap();
-        // A unit that both need is run by one at a time.
-        let unit = fixtures::unit();
-        let claimed = first.claim(&unit, || false).unwrap();
-        assert!(second.claim(&unit, || true).unwrap().is_none());
-        drop(claimed);
-        assert!(second.claim(&unit, || true).unwrap().is_some());
-        drop((first, second));
-        share("1/1", "another run").unwrap();
     }
 
     #[test]
@@ -417,17 +343,5 @@ pub(crate) mod tests {
         drop(first);
         share("1/2").unwrap();
         assert!(!half.exists());
-    }
-
-    #[test]
-    fn exported_rows_are_one_json_object_per_line() {
-        let (directory, store) = store();
-        store.export("rows.jsonl", [&row(), &row()]).unwrap();
-        let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
-        let rows: Vec<Row> = text
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect();
-        assert_eq!(rows, [row(), row()]);
     }
 }

@@ -1,5 +1,6 @@
 //! The suites that are made of training runs.
 
+use crate::trial::AnyError;
 use crate::{Error, Trial};
 use bochner_datasets::DataStore;
 use bochner_report::Unit;
@@ -54,5 +55,5 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// If the unit cannot be run.
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error>;
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError>;
 }

@@ -1,9 +1,9 @@
 //! One unit while it runs, and the trials that several suites are made of.
 
 pub mod datapoints;
-mod early_stopping;
 pub mod events;
 pub mod gaussian_process;
+mod history;
 pub mod model;
 pub mod nodes;
 pub mod regressor;
@@ -11,20 +11,17 @@ pub mod rows;
 pub mod sentences;
 pub mod translation;
 
-pub use early_stopping::EarlyStopping;
+pub use history::History;
+pub(crate) use model::AnyError;
 
-use crate::Error;
-use crate::store::History;
 use bochner_datasets::Split;
 use bochner_report::Unit;
-use bochner_report::row::Heads;
-use bochner_report::row::{Artefacts, Row};
-use bochner_report::suite::Direction;
+use bochner_report::row::{Artefacts, Heads, Row, at_last};
 use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// What one epoch of training reports.
@@ -51,62 +48,6 @@ pub struct Evaluation {
     pub others: Vec<(&'static str, f64)>,
 }
 
-/// Facts about a trial that do not change while it runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
-    /// Numbers that are trained.
-    pub parameters: usize,
-    /// Rows trained on.
-    pub train_rows: usize,
-    /// Rows that choose an epoch.
-    pub validation_rows: usize,
-    /// Rows tested on.
-    pub test_rows: usize,
-}
-
-/// Which epoch validation chooses, and when training ends before the last one.
-///
-/// The rule looks only at what was measured, so that an interrupted run ends where a whole one does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// The best validation value; training never ends early.
-    #[default]
-    BestValidation,
-    /// The rule of graph attention networks.
-    EarlyStopping(EarlyStopping),
-}
-
-impl Rule {
-    /// Whether training ends here.
-    pub fn stops(self, history: &History) -> bool {
-        match self {
-            Self::BestValidation => false,
-            Self::EarlyStopping(rule) => rule.stops(history),
-        }
-    }
-
-    /// The epoch that validation chooses, counted from zero; `None` without validation part.
-    pub fn chosen(self, history: &History, direction: Direction) -> Option<usize> {
-        match self {
-            Self::BestValidation => history.best_validation(direction),
-            Self::EarlyStopping(rule) => rule.chosen(history),
-        }
-    }
-}
-
-/// Whether the weights of the epochs of the V- and the R-number are kept, in files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// No weights are kept: the model is inspected after its last epoch.
-    #[default]
-    Nothing,
-    /// The weights of the V-epoch are kept until they have been inspected. The row holds what is found in them, and beside
-    /// it, under the names of [`at_last`], what is found after the last epoch.
-    UntilLookedAt,
-    /// The weights of the first, V-, R- and last epoch are inspected one by one, and stay.
-    Course,
-}
-
 /// An epoch whose model is inspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
@@ -118,6 +59,18 @@ pub enum Moment {
     OfV,
     /// That of the R-number.
     OfR,
+}
+
+impl Moment {
+    /// The ending of the file of the weights of this epoch.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::OfV => "v",
+            Self::OfR => "r",
+        }
+    }
 }
 
 /// What is found in a model at the end.
@@ -157,78 +110,73 @@ impl Finals {
 
     /// Puts the numbers into a row.
     pub(crate) fn replace(self, row: &mut Row) {
-        let mut replaced = [None; 3];
-        if self.v.is_some() {
-            replaced[0] = std::mem::replace(&mut row.v_number, self.v);
-        }
-        if let Some(r) = self.r {
-            replaced[1] = Some(std::mem::replace(&mut row.r_number, r));
-        }
-        if self.validation.is_some() {
-            replaced[2] = std::mem::replace(&mut row.validation, self.validation);
-        }
-        for (name, value) in Self::REPLACED.into_iter().zip(replaced) {
-            row.measures
-                .extend(value.map(|value| (name.to_owned(), value)));
+        let old = [row.v_number, Some(row.r_number), row.validation];
+        let new = [self.v, self.r, self.validation];
+        row.v_number = self.v.or(row.v_number);
+        row.r_number = self.r.unwrap_or(row.r_number);
+        row.validation = self.validation.or(row.validation);
+        for ((name, old), new) in Self::REPLACED.into_iter().zip(old).zip(new) {
+            let old = old.filter(|_| new.is_some());
+            row.measures.extend(old.map(|old| (name.to_owned(), old)));
         }
     }
 }
 
-/// One unit while it runs.
+/// A unit while it runs: a model in training, and what is measured in it. The runner names the unit in errors.
 pub trait Trial {
-    /// What does not change.
-    fn facts(&self) -> Facts;
+    /// The numbers of rows that are trained on, that choose an epoch, and that are tested on.
+    fn rows(&self) -> [usize; 3];
+
+    /// The number of trained parameters.
+    fn parameters(&self) -> usize;
 
     /// Trains one epoch.
     ///
     /// # Errors
-    /// [`Error::Trial`], which names the unit, for what ends this training alone, and [`Error::NotFinite`]; any other error
-    /// ends the whole run.
-    fn epoch(&mut self) -> Result<Step, Error>;
+    /// Whatever stops the training. An [`Error`](crate::Error) of this crate ends the whole run, any other one this unit.
+    fn epoch(&mut self) -> Result<Step, AnyError>;
+
+    /// Epochs trained so far, those before the last [`resume`](Self::resume) included.
+    fn epochs_done(&self) -> usize;
 
     /// Measures the model.
     ///
     /// # Errors
     /// Whatever stops the evaluation.
-    fn evaluate(&self) -> Result<Evaluation, Error>;
+    fn evaluate(&self) -> Result<Evaluation, AnyError>;
 
     /// Saves everything that the next epoch depends on.
     ///
     /// # Errors
     /// If the file cannot be written.
-    fn save(&self, path: &Path) -> Result<(), Error>;
+    fn save(&self, path: &Path) -> Result<(), AnyError>;
 
     /// Goes on from a saved file, so that the next epochs give the same bits.
     ///
     /// # Errors
     /// If the file cannot be read; the trial is then of no further use.
-    fn resume(&mut self, path: &Path) -> Result<(), Error>;
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError>;
 
-    /// Epochs trained so far, those before the last [`resume`](Self::resume) included.
-    fn epochs_done(&self) -> usize;
-
-    /// Which epoch validation chooses, and when training ends.
-    fn rule(&self) -> Rule {
-        Rule::default()
+    /// The early-stopping patience in epochs, by the rule of [`History::chosen`]. `None` disables early stopping.
+    fn patience(&self) -> Option<NonZeroUsize> {
+        None
     }
 
-    /// Whether weights are kept.
-    fn keeps(&self) -> Keep {
-        Keep::default()
+    /// The epochs besides the last whose weights are kept until the model is inspected in them.
+    fn inspected(&self) -> &'static [Moment] {
+        &[]
     }
 
     /// Inspects the model as it is: after its last epoch, or with the weights that were kept of a moment. An inspection
     /// that takes minutes asks now and then whether it is `stopped`.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if it is stopped, and whatever else stops the inspection.
-    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if it is stopped, and whatever else stops the inspection.
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         let _ = (moment, stopped);
         Ok(Findings::default())
     }
 }
-
-use bochner_report::row::at_last;
 
 impl Findings {
     /// The findings under the names of [`at_last`].
@@ -281,21 +229,13 @@ impl From<Artefacts> for Findings {
     }
 }
 
-/// An [`Error::Trial`] made from what a model said of a unit.
-pub(crate) fn failed(unit: &Unit, error: &dyn fmt::Display) -> Error {
-    Error::Trial {
-        unit: unit.id(),
-        message: error.to_string(),
-    }
-}
-
 /// The split of a unit.
 ///
 /// # Errors
-/// [`Error::Trial`] if there is none of its number.
-pub fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, Error> {
+/// There is none of its number.
+pub fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, AnyError> {
     let split = splits.get(unit.split);
-    split.ok_or_else(|| failed(unit, &"there is no such split"))
+    split.ok_or_else(|| "there is no such split".into())
 }
 
 /// The numbers of rows to train on, for validation and for test.
@@ -306,10 +246,10 @@ pub fn sizes(split: &Split) -> [usize; 3] {
 /// The settings of a unit as its suite knows them.
 ///
 /// # Errors
-/// [`Error::Trial`] if they are those of another suite.
-pub fn read_settings<T: DeserializeOwned>(unit: &Unit) -> Result<T, Error> {
+/// They are those of another suite.
+pub fn read_settings<T: DeserializeOwned>(unit: &Unit) -> Result<T, AnyError> {
     let settings = unit.settings.read();
-    settings.map_err(|error| failed(unit, &format!("its settings are not this suite's: {error}")))
+    settings.map_err(|error| format!("its settings are not this suite's: {error}").into())
 }
 
 /// The points of each head, `[H, R, D]`, and the correlation of the heads in each latent dimension, `[D, H, H]`.

@@ -1,80 +1,13 @@
-//! Checks of citation graphs: what their files hold, and Proposition 2 on their edges.
+//! A check of citation graphs: Proposition 2 on their edges.
 
 use crate::Error;
 use crate::trial::nodes::Prepared;
-use bochner_datasets::{DataStore, PlanetoidGraph, PlanetoidSet, Split, SplitSizes, nodes};
+use bochner_datasets::{DataStore, PlanetoidSet, nodes};
 use bochner_graph::{Features, Merge, Score, Settings, attend};
 use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, Tolerance, standard_normal};
 use bochner_report::check::Mark;
 use ndarray::{Array2, ArrayView2};
-
-/// The sizes counted in a graph's files, features or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) set: PlanetoidSet,
-    pub(crate) nodes: usize,
-    pub(crate) edges: usize,
-    pub(crate) labelled: usize,
-    /// Nodes for training, validation and test.
-    pub(crate) parts: [usize; 3],
-}
-
-impl Counted {
-    fn of(graph: &PlanetoidGraph) -> Self {
-        let Split {
-            train,
-            validation,
-            test,
-        } = &graph.split;
-        Self {
-            set: graph.set,
-            nodes: graph.edges.nodes(),
-            edges: graph.edges.undirected().len(),
-            labelled: graph.labels.iter().flatten().count(),
-            parts: [train, validation, test].map(Vec::len),
-        }
-    }
-
-    /// The sizes that the files must have: those of the graphs as they are published, and of the split.
-    fn expected(set: PlanetoidSet) -> Self {
-        // The test nodes of Citeseer have numbers with gaps.
-        let unlabelled = if set == PlanetoidSet::Citeseer { 15 } else { 0 };
-        let sizes = SplitSizes::STANDARD;
-        Self {
-            set,
-            nodes: set.nodes(),
-            edges: set.edges(),
-            labelled: set.nodes() - unlabelled,
-            parts: [
-                sizes.per_class * set.classes(),
-                sizes.validation,
-                sizes.test,
-            ],
-        }
-    }
-}
-
-/// Counts what is in the files of all graphs that are there: without its features, each is small.
-pub(crate) fn counted(files: &DataStore) -> Vec<Counted> {
-    let graphs = PlanetoidSet::ALL.into_iter();
-    let graphs = graphs.filter_map(|set| nodes::load_graph(set, files).ok());
-    graphs.map(|graph| Counted::of(&graph)).collect()
-}
-
-/// Nodes, edges, labels and splits are as published.
-pub(crate) fn counts(counted: &[Counted]) -> Mark {
-    let wrong = counted
-        .iter()
-        .filter(|of| **of != Counted::expected(of.set));
-    let wrong: Vec<String> = wrong.map(|of| format!("{of:?}")).collect();
-    let names: Vec<&str> = counted.iter().map(|of| of.set.name()).collect();
-    match (names.is_empty(), wrong.is_empty()) {
-        (true, _) => Mark::NotRun("no graph could be read".into()),
-        (_, true) => Mark::Passed(names.join(", ")),
-        _ => Mark::Failed(wrong.join("; ")),
-    }
-}
 
 /// On Cora's edges, graph attention by its formula and its kernel form with the exact Gaussian agree to rounding.
 pub(crate) fn identity(files: &DataStore) -> Mark {
@@ -134,25 +67,4 @@ fn weights(
     let graph = prepared.task.graph();
     let attended = attend(graph, h, h, &settings)?;
     Ok(attended.weights().weights)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_that_are_not_the_published_ones_are_named() {
-        let right: Vec<Counted> = PlanetoidSet::ALL.map(Counted::expected).to_vec();
-        assert_eq!(
-            counts(&right),
-            Mark::Passed("cora, citeseer, pubmed".into())
-        );
-        let mut wrong = right;
-        wrong[1].edges = 4732;
-        let Mark::Failed(why) = counts(&wrong) else {
-            panic!("an edge too many")
-        };
-        assert!(why.contains("Citeseer") && why.contains("4732"), "{why}");
-        assert!(matches!(counts(&[]), Mark::NotRun(_)));
-    }
 }

@@ -1,8 +1,8 @@
 //! Operations of attention, counted and written as polynomials.
 
-use super::kernel::SquaredKernel;
+use super::forward::Forward;
 use super::polynomial::{Polynomial, Powers, monomial};
-use super::{mechanisms, with_points};
+use super::{in_linear_time, mechanisms, with_points};
 use crate::Error;
 use crate::study::{Finding, Measure};
 use bochner_attention::{
@@ -196,9 +196,9 @@ pub(super) fn linear_time() -> Result<Finding, Error> {
     for (name, widths, elsewhere) in LINEAR_TIME {
         let grid = [GRID[0], &[8, 16, 24], widths];
         let fitted = Fitted::new(grid, &elsewhere, |[tokens, points, width]| {
-            let kernel = SquaredKernel::random(tokens, points, width, HEADS);
-            let (attended, counted) = count(|| kernel.attend(Form::LinearTime));
-            attended.map(|_| counted)
+            let forward = Forward::random(&in_linear_time(points), tokens, width)?;
+            let (done, counted) = count(|| forward.run());
+            done.map(|()| counted)
         })?;
         finding
             .measures

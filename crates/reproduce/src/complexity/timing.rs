@@ -1,17 +1,16 @@
 //! Time of attention's forward pass over the length.
 
 use super::clock::{LONG_ENOUGH, seconds_of};
-use super::kernel::SquaredKernel;
-use super::{counts::HEADS, mechanisms, with_points};
+use super::forward::Forward;
+use super::{in_linear_time, mechanisms, with_points};
 use crate::Error;
+use crate::mechanisms::LINEAR_TIME;
 use crate::runner::pool;
 use crate::study::{Finding, Measure};
-use bochner_attention::{Form, Mask, Pass, Variant, mechanism::Streams};
-use bochner_numerics::{Seed, standard_normal};
+use bochner_attention::Variant;
 use bochner_report::Scale;
 use bochner_report::document::{Axis, Chart, Marks, Series};
 use bochner_report::statistics::{line, median};
-use ndarray::Array4;
 
 /// Width over all heads.
 const WIDTH: usize = 64;
@@ -25,23 +24,21 @@ const REPETITIONS: usize = 5;
 /// The numbers of spectral points.
 const POINTS: [usize; 2] = [16, 64];
 
-/// A computation that is timed at several lengths.
-enum Timed {
-    /// The forward pass of a mechanism, pair by pair.
-    Mechanism(Variant),
-    /// A squared kernel without parameters or noise around it, in one of its forms.
-    Kernel(Form, usize),
-}
+/// The slopes that are allowed pair by pair, and in linear time.
+const QUADRATIC: [f64; 2] = [1.8, 2.2];
+const LINEAR: [f64; 2] = [0.8, 1.2];
 
-/// The time of one computation over the length.
+/// The time of the forward pass of a mechanism over the length.
 struct Growth {
     name: String,
-    timed: Timed,
+    mechanism: Variant,
+    /// The range of slopes that is allowed.
+    allowed: [f64; 2],
     /// Seconds, a list of repetitions for each length.
     seconds: Vec<Vec<f64>>,
 }
 
-/// Times all mechanisms, and both forms of a squared kernel. Scale smoke times nothing.
+/// Times all mechanisms pair by pair, and IKAN-direct in linear time, too. Scale smoke times nothing.
 pub(super) fn growth(scale: Scale) -> Result<Finding, Error> {
     let longest = match scale {
         Scale::Smoke => 0,
@@ -68,81 +65,37 @@ pub(super) fn growth(scale: Scale) -> Result<Finding, Error> {
 
 /// Times everything, one repetition of all after the other, so that a busy spell of the machine meets all alike.
 fn measured(lengths: &[usize], long_enough: f64) -> Result<Vec<Growth>, Error> {
-    let mut growths = Vec::new();
-    let mut add = |name: String, timed: Timed| {
-        growths.push(Growth {
-            name,
-            timed,
-            seconds: vec![Vec::new(); lengths.len()],
-        });
+    let growth = |name, mechanism, allowed| Growth {
+        name,
+        mechanism,
+        allowed,
+        seconds: vec![Vec::new(); lengths.len()],
     };
+    let mut growths = Vec::new();
     for (variant, card, _) in mechanisms() {
-        match card.points {
-            None => add(card.name.to_owned(), Timed::Mechanism(variant)),
-            Some(_) => {
-                for points in POINTS {
-                    let sized = with_points(&variant, points)?;
-                    add(
-                        format!("{}, R = {points}", card.name),
-                        Timed::Mechanism(sized),
-                    );
-                }
-            }
+        if card.points.is_none() {
+            growths.push(growth(card.name.to_owned(), variant, QUADRATIC));
+            continue;
+        }
+        for points in POINTS {
+            let name = format!("{}, R = {points}", card.name);
+            growths.push(growth(name, with_points(&variant, points)?, QUADRATIC));
         }
     }
-    for (form, how) in [
-        (Form::Pairwise, "pair by pair"),
-        (Form::LinearTime, "by sums"),
-    ] {
-        for points in POINTS {
-            let name = format!("squared kernel {how}, R = {points}");
-            add(name, Timed::Kernel(form, points));
-        }
+    for points in POINTS {
+        let name = format!("{LINEAR_TIME}, R = {points}");
+        growths.push(growth(name, in_linear_time(points), LINEAR));
     }
     for repetition in 1..=REPETITIONS {
         eprintln!("complexity: timing, repetition {repetition} of {REPETITIONS}");
         for growth in &mut growths {
             for (&tokens, seconds) in lengths.iter().zip(&mut growth.seconds) {
-                seconds.push(growth.timed.seconds(tokens, long_enough)?);
+                let forward = Forward::random(&growth.mechanism, tokens, WIDTH)?;
+                seconds.push(seconds_of(long_enough, || forward.run())?);
             }
         }
     }
     Ok(growths)
-}
-
-impl Timed {
-    /// The time of one forward pass.
-    fn seconds(&self, tokens: usize, long_enough: f64) -> Result<f64, Error> {
-        let variant = match self {
-            Self::Mechanism(variant) => variant,
-            Self::Kernel(form, points) => {
-                let kernel = SquaredKernel::random(tokens, *points, WIDTH, HEADS);
-                return seconds_of(long_enough, || kernel.attend(*form).map(drop));
-            }
-        };
-        let seed = Seed::new(2021);
-        let mut stream = seed.stream("inputs");
-        let shape = (1, HEADS, tokens, WIDTH / HEADS);
-        let mut x = || Array4::from_shape_simple_fn(shape, || standard_normal::<f32>(&mut stream));
-        let (q, k, v) = (x(), x(), x());
-        let mask = Mask::none();
-        let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
-        let mechanism = variant.at_step(0, inputs.size());
-        let mechanism = mechanism.get::<f32>();
-        let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
-        let pass = Pass::Evaluation { seed };
-        seconds_of(long_enough, || {
-            Ok(mechanism.forward(&inputs, &parameters, &pass).map(drop)?)
-        })
-    }
-
-    /// The slopes that are allowed.
-    fn allowed(&self) -> (f64, f64) {
-        match self {
-            Self::Kernel(Form::LinearTime, _) => (0.8, 1.2),
-            _ => (1.8, 2.2),
-        }
-    }
 }
 
 /// The slopes and the times at the longest length, and charts of all medians.
@@ -161,7 +114,7 @@ fn described(
             seconds.iter().map(move |s| ((tokens as f64).ln(), s.ln()))
         });
         if let Ok(slope) = line(&logs.collect::<Vec<_>>()) {
-            let (low, high) = growth.timed.allowed();
+            let [low, high] = growth.allowed;
             let slope = Measure::shown(format!("{}: slope", growth.name), slope.slope)
                 .with_error(slope.error);
             finding.measures.push(slope.within(low, high));
@@ -181,20 +134,12 @@ fn described(
                 .collect(),
         });
     }
-    let chart = |title: &str, is_kernel: bool| Chart {
-        title: title.to_owned(),
+    finding.charts = vec![Chart {
+        title: "forward pass".to_owned(),
         x: Axis::Log("tokens T".to_owned()),
         y: Axis::Log("milliseconds".to_owned()),
-        series: series
-            .iter()
-            .filter(|s| s.name.starts_with("squared") == is_kernel)
-            .cloned()
-            .collect(),
-    };
-    finding.charts = vec![
-        chart("forward pass", false),
-        chart("the two forms of a squared kernel", true),
-    ];
+        series,
+    }];
     Ok(finding)
 }
 
@@ -205,7 +150,7 @@ mod tests {
     #[test]
     fn the_slope_is_the_power_of_the_length() {
         let lengths = [256, 512, 1024, 2048, 4096];
-        let growth = |form, power| {
+        let growth = |allowed, power| {
             let seconds = lengths.map(|tokens: usize| {
                 [0.9, 1.0, 1.2]
                     .map(|s| s * (tokens as f64).powi(power))
@@ -213,16 +158,15 @@ mod tests {
             });
             Growth {
                 name: "x".to_owned(),
-                timed: Timed::Kernel(form, 16),
+                mechanism: in_linear_time(16),
+                allowed,
                 seconds: seconds.to_vec(),
             }
         };
-        for (form, power, passes) in [
-            (Form::Pairwise, 2, true),
-            (Form::LinearTime, 1, true),
-            (Form::LinearTime, 2, false),
-        ] {
-            let found = described(Finding::default(), &lengths, &[growth(form, power)]).unwrap();
+        for (allowed, power, passes) in
+            [(QUADRATIC, 2, true), (LINEAR, 1, true), (LINEAR, 2, false)]
+        {
+            let found = described(Finding::default(), &lengths, &[growth(allowed, power)]).unwrap();
             let slope = &found.measures[0];
             assert!((slope.value - f64::from(power)).abs() < 1e-9);
             assert_eq!(slope.passed(), passes);

@@ -2,8 +2,10 @@
 
 use super::Effort;
 use crate::Error;
-use crate::study::case::{Case, each, head, largest, largest_difference, matrix, normalised};
-use crate::study::{Allowed, Finding, Measure};
+use crate::study::case::{
+    Case, each, head, larger, largest, largest_difference, matrix, normalised,
+};
+use crate::study::{Finding, Measure};
 use bochner_attention::{Magnitude, Mask, kernels, magnitude::magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
@@ -16,34 +18,20 @@ const STATEMENT: &str = "For all q, k in R^d: exp(q.k / sqrt d) = exp(-|q-k|^2 /
     exp((|q|^2 + |k|^2) / (2 sqrt d)). After normalising over the keys the query's own magnitude \
     cancels, for every p.";
 
-/// The largest errors of one case.
-struct Errors {
-    pairs: f64,
-    softmax: f64,
-    cancelled: f64,
-}
+/// The measured errors.
+const MEASURED: [&str; 3] = [
+    "largest relative error, pair by pair",
+    "largest error of the weights against softmax by its definition",
+    "largest change of a weight by the query's magnitude, p = 1, 1.5, 2, 3",
+];
 
 pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let errors = each(1, effort.cases, errors)?;
-    let of = |error: fn(&Errors) -> f64| largest(errors.iter().map(error));
-    let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
-    let measures = vec![
-        Measure::new(
-            "largest relative error, pair by pair",
-            of(|e| e.pairs),
-            allowed,
-        ),
-        Measure::new(
-            "largest error of the weights against softmax by its definition",
-            of(|e| e.softmax),
-            allowed,
-        ),
-        Measure::new(
-            "largest change of a weight by the query's magnitude, p = 1, 1.5, 2, 3",
-            of(|e| e.cancelled),
-            allowed,
-        ),
-    ];
+    let measures = MEASURED.iter().enumerate().map(|(i, what)| {
+        let error = largest(errors.iter().map(|errors| errors[i]));
+        Measure::shown(*what, error).at_most(Tolerance::outputs::<f64>().relative)
+    });
+    let measures = measures.collect();
     Ok(Finding {
         number: 1,
         title: "softmax attention decomposes",
@@ -59,7 +47,8 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     })
 }
 
-fn errors(mut case: Case) -> Result<Errors, Error> {
+/// The largest [`MEASURED`] errors of one case.
+fn errors(mut case: Case) -> Result<[f64; 3], Error> {
     let width = case.width;
     let std = 10f64.powf(case.real(-1.0, 0.5));
     let (queries, keys) = (case.count(1, 12), case.count(1, 12));
@@ -88,13 +77,9 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
         let (of_q, of_k) = loud(p)?;
         let logs = similarity.mapv(f64::ln) + of_q.insert_axis(Axis(1)) + of_k;
         let error = largest_difference(&attended(&q, &k, p)?, &normalised(&logs));
-        cancelled = crate::study::case::larger(cancelled, error);
+        cancelled = larger(cancelled, error);
     }
-    Ok(Errors {
-        pairs,
-        softmax,
-        cancelled,
-    })
+    Ok([pairs, softmax, cancelled])
 }
 
 fn attended(q: &Array2<f64>, k: &Array2<f64>, p: f64) -> Result<Array2<f64>, Error> {

@@ -4,7 +4,7 @@
 use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, largest, largest_difference, normalised};
-use crate::study::{Allowed, Finding, Measure};
+use crate::study::{Finding, Measure};
 use bochner_attention::magnitude::log_norm_sq;
 use bochner_kernels::{Kernel, Lengthscale, Rbf, RbfConfig};
 use bochner_numerics::Tolerance;
@@ -34,34 +34,18 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let errors = each(2, effort.cases, errors)?;
     let of = |error: fn(&Errors) -> f64| largest(errors.iter().map(error));
     let wrong = errors.iter().filter(|e| e.constant > 0.01).count() as f64;
-    let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
+    let rounding = Tolerance::outputs::<f64>().relative;
+    let shown = |what: &str, error: fn(&Errors) -> f64| Measure::shown(what, of(error));
+    let share = "constant c = 1: share of cases with a weight off by more than .01";
+    let constant_rows = "constant c = 1: largest difference of two queries' weights";
+    let rows_differ = "graph attention: largest difference of two queries' weights";
     let measures = vec![
-        Measure::new(
-            "largest relative error, pair by pair",
-            of(|e| e.pairs),
-            allowed,
-        ),
-        Measure::new("largest error of the weights", of(|e| e.rows), allowed),
-        Measure::new(
-            "constant c = 1: share of cases with a weight off by more than .01",
-            wrong / errors.len() as f64,
-            Allowed::AtLeast(0.5),
-        ),
-        Measure::new(
-            "constant c = 1: largest error of a weight",
-            of(|e| e.constant),
-            Allowed::AtLeast(0.01),
-        ),
-        Measure::new(
-            "constant c = 1: largest difference of two queries' weights",
-            of(|e| e.constant_rows),
-            allowed,
-        ),
-        Measure::new(
-            "graph attention: largest difference of two queries' weights",
-            of(|e| e.rows_differ),
-            Allowed::AtLeast(0.01),
-        ),
+        shown("largest relative error, pair by pair", |e| e.pairs).at_most(rounding),
+        shown("largest error of the weights", |e| e.rows).at_most(rounding),
+        Measure::shown(share, wrong / errors.len() as f64).at_least(0.5),
+        shown("constant c = 1: largest error of a weight", |e| e.constant).at_least(0.01),
+        shown(constant_rows, |e| e.constant_rows).at_most(rounding),
+        shown(rows_differ, |e| e.rows_differ).at_least(0.01),
     ];
     Ok(Finding {
         number: 2,

@@ -4,7 +4,7 @@ use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, largest};
 use crate::study::rate::{POINTS, Rate, chart};
-use crate::study::{Allowed, Finding, Measure};
+use crate::study::{Finding, Measure};
 use bochner_kernels::{
     Kernel, Lengthscale, Rbf, RbfConfig, SpectralDensity, SpectralPoints, kernel_matrix,
     squared_kernel_matrix, squared_rbf_density,
@@ -32,21 +32,13 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let errors = each(3, effort.cases, |case| errors(case, 1.0))?;
     let squared = Rate::of(&errors.iter().map(|e| e.squared).collect::<Vec<_>>())?;
     let plain = Rate::of(&errors.iter().map(|e| e.plain).collect::<Vec<_>>())?;
-    let half = Allowed::Within(-0.55, -0.45);
+    let last = largest(errors.iter().map(|e| e.last));
+    let half = |rate: &Rate, what: &str| rate.measure(what).within(-0.55, -0.45);
     let measures = vec![
-        Measure::new(
-            "largest error of f_S^2 at R = 4096",
-            largest(errors.iter().map(|e| e.last)),
-            Allowed::AtMost(bound(effort.cases * PAIRS)),
-        ),
-        Measure::new(
-            "slope of log error of f_S^2 over log R",
-            squared.slope,
-            half,
-        )
-        .with_error(squared.error),
-        Measure::new("slope of log error of f_S over log R", plain.slope, half)
-            .with_error(plain.error),
+        Measure::shown("largest error of f_S^2 at R = 4096", last)
+            .at_most(bound(effort.cases * PAIRS)),
+        half(&squared, "slope of log error of f_S^2 over log R"),
+        half(&plain, "slope of log error of f_S over log R"),
     ];
     let series = vec![
         squared.series("f_S^2 against RBF(l)"),
@@ -138,6 +130,7 @@ mod tests {
     fn the_wrong_density_does_not_converge() {
         let errors = each(3, 64, |case| errors(case, 2f64.sqrt())).unwrap();
         let rate = Rate::of(&errors.iter().map(|e| e.squared).collect::<Vec<_>>()).unwrap();
-        assert!(rate.slope > -0.2, "{}", rate.slope);
+        let slope = rate.measure("slope");
+        assert!(slope.value > -0.2, "{slope:?}");
     }
 }

@@ -4,7 +4,7 @@ use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, largest};
 use crate::study::rate::{POINTS, Rate, chart};
-use crate::study::{Allowed, Finding, Measure};
+use crate::study::{Finding, Measure};
 use bochner_kernels::{
     GaussianDensity, Kernel, Lengthscale, Rbf, RbfConfig, SpectralDensity, SpectralPoints,
     UniformBound, UniformBoundConfig, kernel_matrix,
@@ -41,25 +41,16 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let allowed = Rate::of(&cases.iter().map(|c| c.allowed).collect::<Vec<_>>())?;
     let draws: usize = cases.iter().map(|c| c.draws).sum();
     let exceeded: usize = cases.iter().map(|c| c.exceeded).sum();
-    let half = Allowed::Within(-0.55, -0.45);
+    let half = |rate: &Rate, what: &str| rate.measure(what).within(-0.55, -0.45);
+    let share =
+        format!("share of {draws} draws beyond e, where the bound says at most {PROBABILITY}");
     let mut measures = vec![
-        Measure::new(
-            format!("share of {draws} draws beyond e, where the bound says at most {PROBABILITY}"),
-            exceeded as f64 / draws as f64,
-            Allowed::AtMost(PROBABILITY),
-        ),
-        Measure::new(
-            "slope of log sup error over log R, RBF kernel",
-            rbf.slope,
-            half,
-        )
-        .with_error(rbf.error),
-        Measure::new(
+        Measure::shown(share, exceeded as f64 / draws as f64).at_most(PROBABILITY),
+        half(&rbf, "slope of log sup error over log R, RBF kernel"),
+        half(
+            &pairs,
             "slope of log sup error over log R, independent pairs",
-            pairs.slope,
-            half,
-        )
-        .with_error(pairs.error),
+        ),
     ];
     measures.extend(counterexample(effort.counterexample)?);
     let series = vec![
@@ -163,23 +154,14 @@ fn counterexample(draws: usize) -> Result<[Measure; 3], Error> {
     let refused = setting.bound()?.probability(error, count).is_err();
     let expected = 2.0 / 3.0;
     let wide = 4.0 * (expected * (1.0 - expected) / draws as f64).sqrt();
+    let share = format!("counterexample: share of {draws} draws with an error of e or more (2/3)");
+    let refused_by_ours = "counterexample: refused by `UniformBound` (1 = yes)";
     Ok([
-        Measure::new(
-            "counterexample: what the printed bound allows",
-            printed,
-            Allowed::AtMost(1e-7),
-        ),
-        Measure::new(
-            format!("counterexample: share of {draws} draws with an error of e or more (2/3)"),
-            seen,
-            Allowed::Within(expected - wide, expected + wide),
-        )
-        .with_error(deviation),
-        Measure::new(
-            "counterexample: refused by `UniformBound` (1 = yes)",
-            f64::from(u8::from(refused)),
-            Allowed::AtLeast(1.0),
-        ),
+        Measure::shown("counterexample: what the printed bound allows", printed).at_most(1e-7),
+        Measure::shown(share, seen)
+            .within(expected - wide, expected + wide)
+            .with_error(deviation),
+        Measure::shown(refused_by_ours, f64::from(u8::from(refused))).at_least(1.0),
     ])
 }
 

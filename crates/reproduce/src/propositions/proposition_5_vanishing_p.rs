@@ -3,7 +3,7 @@
 use super::Effort;
 use crate::Error;
 use crate::study::case::{Case, each, head, larger, largest, largest_difference, matrix};
-use crate::study::{Allowed, Finding, Measure};
+use crate::study::{Finding, Measure};
 use bochner_attention::{
     Form, Magnitude, Mask, Settings,
     kernels::{self, Points},
@@ -63,31 +63,19 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
         )
     };
     let ((single, single_error), (tied, tied_error)) = (of(false), of(true));
-    let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
+    let rounding = Tolerance::outputs::<f64>().relative;
+    let rest = cases.len() - single - tied;
+    let of_single = format!("largest error at p = {VANISHED:e}, {single} cases with one key in G");
+    let of_ties = format!("largest error at p = {VANISHED:e}, {tied} cases with ties");
+    let of_rest = format!(
+        "largest change from p = 2 to {VANISHED:e}, {rest} cases without two non-zero coordinates"
+    );
+    let apart = "ties: the limit's largest distance from one-hot and from uniform weights";
     let mut measures = vec![
-        Measure::new(
-            format!("largest error at p = {VANISHED:e}, {single} cases with one key in G"),
-            single_error,
-            allowed,
-        ),
-        Measure::new(
-            format!("largest error at p = {VANISHED:e}, {tied} cases with ties"),
-            tied_error,
-            allowed,
-        ),
-        Measure::new(
-            format!(
-                "largest change from p = 2 to {VANISHED:e}, {} cases without two non-zero coordinates",
-                cases.len() - single - tied
-            ),
-            largest(constant),
-            allowed,
-        ),
-        Measure::new(
-            "ties: the limit's largest distance from one-hot and from uniform weights",
-            largest(limits().map(|(.., beyond)| beyond)),
-            Allowed::AtLeast(0.1),
-        ),
+        Measure::shown(of_single, single_error).at_most(rounding),
+        Measure::shown(of_ties, tied_error).at_most(rounding),
+        Measure::shown(of_rest, largest(constant)).at_most(rounding),
+        Measure::shown(apart, largest(limits().map(|(.., beyond)| beyond))).at_least(0.1),
     ];
     measures.extend(counterexample()?);
     let errors: Vec<_> = limits().map(|(errors, ..)| *errors).collect();
@@ -199,8 +187,7 @@ fn counterexample() -> Result<[Measure; 2], Error> {
     let measure = |p: f64| -> Result<Measure, Error> {
         let got = Similar::Rbf.attend(&q, &keys, Magnitude::Norm { p }, &Mask::none())?;
         let what = format!("counterexample: weight of the first of two tied keys, p = {p:e}");
-        let allowed = Allowed::Within(want - off, want + off);
-        Ok(Measure::new(what, got[[0, 0]], allowed))
+        Ok(Measure::shown(what, got[[0, 0]]).within(want - off, want + off))
     };
     Ok([measure(2.0)?, measure(VANISHED)?])
 }

@@ -2,56 +2,14 @@
 
 use super::{atomic, line, read_json};
 use crate::Error;
-use bochner_report::row::{Artefacts, Curve};
-use bochner_report::suite::Direction;
+use crate::trial::{History, Moment};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The measurements of each epoch so far.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct History {
-    /// The training loss.
-    pub loss: Vec<f64>,
-    /// The mean square training error.
-    pub mse: Vec<f64>,
-    /// The validation value; empty without validation part.
-    pub validation: Vec<f64>,
-    /// The loss on the validation part; empty where no rule looks at it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub validation_loss: Vec<f64>,
-    /// The test value.
-    pub test: Vec<f64>,
-    /// The values on other test parts, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub others: BTreeMap<String, Vec<f64>>,
-    /// Time spent, over all attempts.
-    pub seconds: f64,
-}
-
-impl History {
-    /// The epoch with the best validation value, the first of equal ones, counted from zero.
-    pub fn best_validation(&self, direction: Direction) -> Option<usize> {
-        direction.best(&self.validation)
-    }
-
-    /// The epoch with the best test value, the first of equal ones, counted from zero.
-    pub fn best_test(&self, direction: Direction) -> Option<usize> {
-        direction.best(&self.test)
-    }
-
-    /// The curves of a finished unit.
-    pub fn artefacts(&self) -> Artefacts {
-        Artefacts::default()
-            .with("loss", &Curve::thinned(&self.loss))
-            .with("validation", &Curve::thinned(&self.validation))
-            .with("test", &Curve::thinned(&self.test))
-    }
-}
-
-/// Two files: the model, written by itself, and the note that names it.
+/// Two files: the model, written by itself, and the note that names it. Beside them are the weights of the epochs that are to
+/// be inspected.
 ///
 /// The note is renamed into its place last, so it always names a whole model of the same epoch;
 /// a model without note, or a part of one, is a leftover.
@@ -81,20 +39,37 @@ impl Checkpoint {
         history: &History,
         save: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        fs::create_dir_all(&self.directory).map_err(Error::io("create", &self.directory))?;
         let model = format!("{}.{}.model", self.id, history.loss.len());
-        let path = self.directory.join(&model);
-        let unfinished = atomic::beside(&path);
-        save(&unfinished).inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
-        atomic::put_in_place(&unfinished, &path)?;
+        self.write(&self.directory.join(&model), save)?;
         let note = Note {
             model: model.clone(),
             history: history.clone(),
         };
         atomic::write(&self.note(), &line(&note))?;
-        self.remove_all_but(&model)
+        self.remove_models_but(&model)
+    }
+
+    /// The file of the weights of an epoch that is to be inspected.
+    pub fn weights(&self, moment: Moment) -> PathBuf {
+        self.directory
+            .join(format!("{}.{}.weights", self.id, moment.name()))
+    }
+
+    /// Writes a model to a file of the checkpoint, so that it is whole or as it was before.
+    ///
+    /// # Errors
+    /// The errors of `save`, and [`Error::Io`].
+    pub fn write(
+        &self,
+        path: &Path,
+        save: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        fs::create_dir_all(&self.directory).map_err(Error::io("create", &self.directory))?;
+        let unfinished = atomic::beside(path);
+        save(&unfinished).inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished);
+        })?;
+        atomic::put_in_place(&unfinished, path)
     }
 
     /// The saved model's file and what was measured; `None` if there is nothing to go on from.
@@ -116,24 +91,28 @@ impl Checkpoint {
     /// [`Error::Io`].
     pub fn remove(&self) -> Result<(), Error> {
         atomic::remove(&self.note())?;
-        self.remove_all_but("")
+        self.remove_files(|_| true)
     }
 
     fn note(&self) -> PathBuf {
         self.directory.join(format!("{}.json", self.id))
     }
 
-    /// Removes the unit's files except the note and one model.
-    fn remove_all_but(&self, model: &str) -> Result<(), Error> {
+    /// Removes all models but one, and what is left of others.
+    fn remove_models_but(&self, model: &str) -> Result<(), Error> {
+        self.remove_files(|name| name.contains(".model") && name != model)
+    }
+
+    /// Removes files of the unit.
+    fn remove_files(&self, is_due: impl Fn(&str) -> bool) -> Result<(), Error> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             read => read.map_err(Error::io("read", &self.directory))?,
         };
-        let note = format!("{}.json", self.id);
         for entry in entries {
             let entry = entry.map_err(Error::io("read", &self.directory))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&self.id) && name != note && name != model {
+            if name.starts_with(&self.id) && is_due(&name) {
                 atomic::remove(&entry.path())?;
             }
         }
@@ -177,13 +156,6 @@ mod tests {
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 3);
         checkpoint.remove().unwrap();
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_loss_that_was_not_measured_is_not_written_down() {
-        let text = serde_json::to_string(&history(2)).unwrap();
-        assert!(!text.contains("validation_loss"), "{text}");
-        assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history(2));
     }
 
     #[test]

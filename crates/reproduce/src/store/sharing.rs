@@ -153,12 +153,13 @@ fn refuse_unless_shards_of_one(
     if running == given {
         return Err(Error::Locked { path: root.into() });
     }
-    let other = running.strip_prefix("shard ");
-    let other = other.and_then(|text| text.split_once(" of "));
-    let other = other.and_then(|(other, of)| Some((other.parse::<Shard>().ok()?, of)));
-    match other {
-        Some((other, of)) if of == run && other.is_beside(shard) => Ok(()),
-        _ => Err(Error::OtherRun {
+    let count = |described: &str| {
+        let (shard, run) = described.split_once(" of ")?;
+        Some((shard.split_once('/')?.1.to_owned(), run.to_owned()))
+    };
+    match count(running) == count(&given) {
+        true => Ok(()),
+        false => Err(Error::OtherRun {
             path: root.into(),
             running: running.to_owned(),
             given,

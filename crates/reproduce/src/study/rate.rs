@@ -1,5 +1,6 @@
 //! The rate at which an error falls with the number of spectral points.
 
+use super::Measure;
 use crate::Error;
 use bochner_report::document::{Axis, Chart, Marks, Series};
 use bochner_report::statistics::{line, mean, sample_deviation};
@@ -13,9 +14,9 @@ const GROUPS: usize = 16;
 /// Mean errors by number of points, and the slope of their logarithms.
 pub(crate) struct Rate {
     errors: [f64; POINTS.len()],
-    pub(crate) slope: f64,
+    slope: f64,
     /// The standard error of the slope.
-    pub(crate) error: f64,
+    error: f64,
 }
 
 impl Rate {
@@ -31,6 +32,11 @@ impl Rate {
             slope: mean(&slopes)?,
             error: sample_deviation(&slopes)? / (GROUPS as f64).sqrt(),
         })
+    }
+
+    /// The slope with its standard error.
+    pub(crate) fn measure(&self, what: impl Into<String>) -> Measure {
+        Measure::shown(what, self.slope).with_error(self.error)
     }
 
     /// The errors over the number of points.

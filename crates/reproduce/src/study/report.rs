@@ -1,8 +1,8 @@
 //! The report of a study.
 
 use super::{Allowed, Finding, Measure, SEED, Study, short};
-use crate::assessment::{Assessment, keep};
-use crate::runner::pool;
+use crate::run::SuiteRun;
+use crate::runner::{Outcome, pool};
 use crate::{Config, Error, Store};
 use bochner_report::document::{Document, Picture};
 use serde::Serialize;
@@ -33,26 +33,40 @@ impl Study {
         config: &Config,
         store: &Store,
         interrupt: &AtomicBool,
-    ) -> Result<Assessment, Error> {
+    ) -> Result<SuiteRun, Error> {
         let go_on = || !interrupt.load(Ordering::Relaxed);
         eprintln!("{}: {} parts", self.name, self.parts.len());
         let measured = pool(config.threads, 1)?.install(|| self.measure(config.scale, go_on));
         let findings = measured?;
-        let document = self.write(config, &findings);
         let rows = self.rows(config, &findings);
-        let files = keep(config, store, self.name, &document, &rows)?;
-        let mut table = vec![vec!["".to_owned(), "measured".to_owned()]];
-        table[0].extend(["value", "allowed", "verdict"].map(str::to_owned));
-        for finding in &findings {
-            let cells = finding.measures.iter().map(cells);
-            table.extend(cells.map(|cells| [vec![self.name_of(finding)], cells].concat()));
-        }
-        Ok(Assessment {
+        let document = self.write(config, &findings);
+        let files = store.publish(config.scale, self.name, &document, &rows)?;
+        let of_finding = |finding: &Finding| {
+            let name = self.name_of(finding);
+            let measures = finding.measures.iter().map(cells);
+            let lines = measures.map(|[what, value, allowed, verdict]| {
+                let verdict = verdict.replace("**", "");
+                format!("{verdict:>8}  {name}: {what}: {value} ({allowed})")
+            });
+            lines.collect::<Vec<_>>()
+        };
+        let mut summary: Vec<String> = findings.iter().flat_map(of_finding).collect();
+        summary.extend((!go_on()).then(|| "interrupted; run it again".to_owned()));
+        summary.extend(
+            files
+                .iter()
+                .map(|file| format!(" written  {}", file.display())),
+        );
+        Ok(SuiteRun {
             suite: self.name,
-            table,
+            outcome: Outcome {
+                interrupted: !go_on(),
+                ..Outcome::default()
+            },
+            units: rows.len(),
+            skipped: Vec::new(),
             passed: findings.iter().all(Finding::passed),
-            interrupted: !go_on(),
-            files,
+            summary,
         })
     }
 
@@ -91,7 +105,7 @@ impl Study {
             document.text(finding.statement);
             document.table(
                 &["measured", "value", "allowed", "verdict"],
-                finding.measures.iter().map(cells).collect(),
+                finding.measures.iter().map(|m| cells(m).to_vec()).collect(),
             );
             document.list(finding.remarks.clone());
             let charts = finding.charts.iter().cloned().map(Picture::Chart);
@@ -126,8 +140,8 @@ impl Study {
     }
 }
 
-fn cells(measure: &Measure) -> Vec<String> {
-    vec![
+fn cells(measure: &Measure) -> [String; 4] {
+    [
         measure.what.clone(),
         value(measure),
         measure.allowed.to_string(),

@@ -166,17 +166,11 @@ static CARD: Card = Card {
     ..Card::EMPTY
 };
 
-const CHECKS: &[Check] = &[
-    Check::Rows(
-        "the training error falls",
-        |arm| arm.model != BAYES,
-        |row| falls_below(row, 1.0),
-    ),
-    Check::Run(
-        "numbers of parameters differ by the published increments",
-        |_, _| sentences::increments(),
-    ),
-];
+const CHECKS: &[Check] = &[Check::Rows(
+    "the training error falls",
+    |arm| arm.model != BAYES,
+    |row| falls_below(row, 1.0),
+)];
 
 /// The labels of the last five lines are run together in the text that was at hand; the values were assigned by order,
 /// which the published numbers of parameters confirm.

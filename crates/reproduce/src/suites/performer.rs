@@ -215,7 +215,7 @@ fn rate(scale: Scale) -> Result<Finding, Error> {
     let mut series = Vec::new();
     for n in 0..=ESTIMATORS {
         let rate = Rate::of(&curves.iter().map(|curves| curves[n]).collect::<Vec<_>>())?;
-        let slope = |what: String| Measure::shown(what, rate.slope).with_error(rate.error);
+        let slope = |what: String| rate.measure(what);
         if n == ESTIMATORS {
             let what = "control, frequencies 1.5 times too large: slope";
             measures.push(slope(what.to_owned()).at_least(-0.2));

@@ -3,13 +3,14 @@
 use super::model::{AnyError, ModelTrial, Probe};
 use super::rows;
 use super::{Evaluation, Findings, Moment, read_settings, sizes};
+use crate::Trial;
 use crate::suite::Source;
-use crate::{Error, Trial};
 use bochner_datasets::RegressionData;
 use bochner_models::datapoints::{Cell, Column, Example, Masking, NptConfig, Table, Task, Trainer};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::{Seed, standard_normal};
 use bochner_report::Unit;
+use bochner_report::statistics::{mean, population_deviation};
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 
@@ -117,28 +118,26 @@ impl Copies {
 pub(crate) struct DrawnCopies;
 
 impl Source for DrawnCopies {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         Ok(Box::new(look_up(unit)?))
     }
 }
 
 /// Draws the tables that a unit learns from.
-fn look_up(unit: &Unit) -> Result<ModelTrial<LookUp>, Error> {
+fn look_up(unit: &Unit) -> Result<ModelTrial<LookUp>, AnyError> {
     let settings: NptSettings = read_settings(unit)?;
-    ModelTrial::new(unit, || {
-        let Learnt::Copies(copies) = settings.learnt else {
-            return Err("its settings are those of a data set".into());
-        };
-        let seed = Seed::new(unit.seed);
-        let probe = LookUp { copies, seed };
-        let examples = (0..copies.tables as u64).map(|i| {
-            let (values, wanted) = probe.drawn("training", i);
-            Example::new(copies.table(values), wanted)
-        });
-        let task = Task::new(examples.collect::<Result<_, _>>()?, Masking::NONE)?;
-        let trainer = Trainer::new(&settings.model, &settings.training, task, seed)?;
-        Ok((trainer, probe))
-    })
+    let Learnt::Copies(copies) = settings.learnt else {
+        return Err("its settings are those of a data set".into());
+    };
+    let seed = Seed::new(unit.seed);
+    let probe = LookUp { copies, seed };
+    let examples = (0..copies.tables as u64).map(|i| {
+        let (values, wanted) = probe.drawn("training", i);
+        Example::new(copies.table(values), wanted)
+    });
+    let task = Task::new(examples.collect::<Result<_, _>>()?, Masking::NONE)?;
+    let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
+    Ok(ModelTrial { model, probe })
 }
 
 /// Whether the features of visible rows are as drawn.
@@ -158,28 +157,25 @@ impl LookUp {
     /// The mean squared error over the tables of a part, over the variance of what was to be predicted.
     fn error(
         &self,
-        trainer: &Trainer,
+        predict: &Predict<'_>,
         part: &str,
         features: Features,
-    ) -> Result<f64, bochner_models::Error> {
+    ) -> Result<f64, AnyError> {
         let (mut apart, mut truths) = (0.0, Vec::new());
         for i in 0..self.copies.held_out() as u64 {
             let (mut values, wanted) = self.drawn(part, i);
             if features == Features::Rotated {
                 self.copies.rotate(&mut values);
             }
-            let predicted = self.predict(trainer, values)?;
+            let predicted = predict(values)?;
             for ([row, _], truth) in wanted {
                 apart += (f64::from(predicted[row]) - f64::from(truth)).powi(2);
                 truths.push(f64::from(truth));
             }
         }
-        let mean = truths.iter().sum::<f64>() / truths.len() as f64;
-        Ok(apart
-            / truths
-                .iter()
-                .map(|truth| (truth - mean).powi(2))
-                .sum::<f64>())
+        let mean = mean(&truths)?;
+        let squares = truths.iter().map(|truth| (truth - mean).powi(2));
+        Ok(apart / squares.sum::<f64>())
     }
 
     /// The table of this number of a part, and its hidden targets.
@@ -189,15 +185,14 @@ impl LookUp {
 
     /// What happens when the visible target of the first row of each test table is shifted: how far the prediction of its
     /// copy follows, and how far others stay where they were.
-    fn intervention(&self, trainer: &Trainer) -> Result<[f64; 2], bochner_models::Error> {
+    fn intervention(&self, predict: &Predict<'_>) -> Result<[f64; 2], AnyError> {
         let (mut followed, mut moved, mut others) = (0.0, 0.0, 0);
         let tables = self.copies.held_out() as u64;
         for i in 0..tables {
             let (values, wanted) = self.drawn("test", i);
             let mut shifted = values.clone();
             shifted[[0, self.copies.features]] += SHIFT;
-            let before = self.predict(trainer, values)?;
-            let after = self.predict(trainer, shifted)?;
+            let (before, after) = (predict(values)?, predict(shifted)?);
             let move_of = |row: usize| f64::from((after[row] - before[row]) / SHIFT);
             followed += move_of(1);
             for ([row, _], _) in wanted.into_iter().skip(1) {
@@ -211,15 +206,15 @@ impl LookUp {
         ])
     }
 
-    fn predict(
-        &self,
-        trainer: &Trainer,
-        values: Array2<f32>,
-    ) -> Result<Vec<f32>, bochner_models::Error> {
+    /// The targets that a model predicts for the rows of a table, every second of which is hidden.
+    fn predict(&self, trainer: &Trainer, values: Array2<f32>) -> Result<Vec<f32>, AnyError> {
         let predicted = trainer.predict(&self.copies.table(values), self.copies.features)?;
         Ok(predicted.into_iter().collect())
     }
 }
+
+/// A function from the values of a table to the predicted targets of its rows.
+type Predict<'a> = dyn Fn(Array2<f32>) -> Result<Vec<f32>, AnyError> + 'a;
 
 impl Probe for LookUp {
     type Model = Trainer;
@@ -230,9 +225,10 @@ impl Probe for LookUp {
     }
 
     fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+        let predict = |values| self.predict(trainer, values);
         Ok(Evaluation {
-            validation: Some(self.error(trainer, "validation", Features::AsDrawn)?),
-            test: self.error(trainer, "test", Features::AsDrawn)?,
+            validation: Some(self.error(&predict, "validation", Features::AsDrawn)?),
+            test: self.error(&predict, "test", Features::AsDrawn)?,
             ..Evaluation::default()
         })
     }
@@ -243,8 +239,9 @@ impl Probe for LookUp {
         _: Moment,
         _: &dyn Fn() -> bool,
     ) -> Result<Findings, AnyError> {
-        let [followed, still] = self.intervention(trainer)?;
-        let corrupted = self.error(trainer, "test", Features::Rotated)?;
+        let predict = |values| self.predict(trainer, values);
+        let [followed, still] = self.intervention(&predict)?;
+        let corrupted = self.error(&predict, "test", Features::Rotated)?;
         Ok(Findings::of([
             (FOLLOWED, followed),
             (AGREES, agreement(followed)),
@@ -259,7 +256,7 @@ fn agreement(followed: f64) -> f64 {
 }
 
 /// A regression data set as one table, in which the targets of validation and test are hidden.
-struct HiddenTargets<'a> {
+pub(super) struct HiddenTargets<'a> {
     task: rows::Task<'a>,
     table: Table,
     /// The mean and the standard deviation of the training targets.
@@ -267,45 +264,36 @@ struct HiddenTargets<'a> {
 }
 
 /// Sets up a model of the rows.
-pub(super) fn start<'a>(
+pub(super) fn hidden_targets<'a>(
     unit: &Unit,
     task: rows::Task<'a>,
     settings: &NptSettings,
-) -> Result<Box<dyn Trial + 'a>, Error> {
-    Ok(Box::new(hidden_targets(unit, task, settings)?))
-}
-
-fn hidden_targets<'a>(
-    unit: &Unit,
-    task: rows::Task<'a>,
-    settings: &NptSettings,
-) -> Result<ModelTrial<HiddenTargets<'a>>, Error> {
-    ModelTrial::new(unit, || {
-        let Learnt::Rows {
-            target_rate,
-            feature_rate,
-        } = settings.learnt
-        else {
-            return Err("its settings are those of tables of copies".into());
-        };
-        let (table, scale) = standardised(task.data, &task.split.train);
-        let masking = Masking {
-            targets: vec![table.columns().len() - 1],
-            target_rate,
-            feature_rate,
-            feature_weight: if feature_rate > 0.0 { 1.0 } else { 0.0 },
-            steps: settings.epochs as u64,
-        };
-        let learnt = Task::new(vec![Example::new(table.clone(), Vec::new())?], masking)?;
-        let seed = Seed::new(unit.seed);
-        let trainer = Trainer::new(&settings.model, &settings.training, learnt, seed)?;
-        Ok((trainer, HiddenTargets { task, table, scale }))
-    })
+) -> Result<ModelTrial<HiddenTargets<'a>>, AnyError> {
+    let Learnt::Rows {
+        target_rate,
+        feature_rate,
+    } = settings.learnt
+    else {
+        return Err("its settings are those of tables of copies".into());
+    };
+    let (table, scale) = standardised(task.data, &task.split.train)?;
+    let masking = Masking {
+        targets: vec![table.columns().len() - 1],
+        target_rate,
+        feature_rate,
+        feature_weight: if feature_rate > 0.0 { 1.0 } else { 0.0 },
+        steps: settings.epochs as u64,
+    };
+    let learnt = Task::new(vec![Example::new(table.clone(), Vec::new())?], masking)?;
+    let seed = Seed::new(unit.seed);
+    let model = Trainer::new(&settings.model, &settings.training, learnt, seed)?;
+    let probe = HiddenTargets { task, table, scale };
+    Ok(ModelTrial { model, probe })
 }
 
 /// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those to
 /// train on, which alone are known.
-fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
+fn standardised(data: &RegressionData, train: &[usize]) -> Result<(Table, [f64; 2]), AnyError> {
     let (rows, inputs) = (data.inputs.rows(), data.inputs.columns());
     let all: Vec<usize> = (0..rows).collect();
     let mut values = Array2::zeros((rows, inputs + 1));
@@ -317,15 +305,10 @@ fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
             false => data.inputs.row(i)[column],
         };
         let among = if is_target { train } else { &all };
-        let n = among.len() as f64;
-        let mean = among.iter().map(|&i| value(i)).sum::<f64>() / n;
-        let variance = among
-            .iter()
-            .map(|&i| (value(i) - mean).powi(2))
-            .sum::<f64>()
-            / n;
+        let known: Vec<f64> = among.iter().map(|&i| value(i)).collect();
+        let (mean, deviation) = (mean(&known)?, population_deviation(&known)?);
         // A constant column stays at zero.
-        let deviation = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        let deviation = if deviation > 0.0 { deviation } else { 1.0 };
         for i in 0..rows {
             values[[i, column]] = ((value(i) - mean) / deviation) as f32;
         }
@@ -337,9 +320,7 @@ fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
     is_known.column_mut(inputs).fill(false);
     train.iter().for_each(|&i| is_known[[i, inputs]] = true);
     let columns = vec![Column::Number; inputs + 1];
-    let table =
-        Table::new(columns, values, is_known).expect("finite numbers, and rows to train on");
-    (table, scale)
+    Ok((Table::new(columns, values, is_known)?, scale))
 }
 
 impl HiddenTargets<'_> {

@@ -2,8 +2,8 @@
 
 use super::model::{AnyError, ModelTrial, Probe};
 use super::{Evaluation, Findings, Moment, read_settings, split_of};
+use crate::Trial;
 use crate::suite::Source;
-use crate::{Error, Trial};
 use bochner_datasets::{EventData, EventSequence, Split};
 use bochner_models::encoder::EncoderConfig;
 use bochner_models::next_event::{Events, NextEventConfig, Task, TimeSense, Trainer};
@@ -81,36 +81,33 @@ impl EventSettings {
 }
 
 impl Source for EventData {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let settings: EventSettings = read_settings(unit)?;
         let split = split_of(unit, &self.splits)?;
         let seed = Seed::new(unit.seed);
-        let trial = ModelTrial::new(unit, || {
-            let part = |rows: &Vec<usize>| -> Vec<Events> {
-                let events = |&row: &usize| {
-                    let seed = seed.child("shuffle").nth(row as u64);
-                    settings.events(&self.sequences[row], settings.clock, seed)
-                };
-                rows.iter().map(events).collect()
+        let part = |rows: &Vec<usize>| -> Vec<Events> {
+            let events = |&row: &usize| {
+                let seed = seed.child("shuffle").nth(row as u64);
+                settings.events(&self.sequences[row], settings.clock, seed)
             };
-            let config = NextEventConfig {
-                kinds: self.names.len(),
-                encoder: settings.encoder.clone(),
-                time: settings.time.clone(),
-            };
-            let parts = [&split.train, &split.validation, &split.test].map(part);
-            let task = Task::new(parts[0].clone(), settings.batches())?;
-            let trainer = Trainer::new(&config, &settings.training, task, seed)?;
-            let probe = Next {
-                data: self,
-                split,
-                parts,
-                seed,
-                settings,
-            };
-            Ok((trainer, probe))
-        });
-        Ok(Box::new(trial?))
+            rows.iter().map(events).collect()
+        };
+        let config = NextEventConfig {
+            kinds: self.names.len(),
+            encoder: settings.encoder.clone(),
+            time: settings.time.clone(),
+        };
+        let parts = [&split.train, &split.validation, &split.test].map(part);
+        let task = Task::new(parts[0].clone(), settings.batches())?;
+        let model = Trainer::new(&config, &settings.training, task, seed)?;
+        let probe = Next {
+            data: self,
+            split,
+            parts,
+            seed,
+            settings,
+        };
+        Ok(Box::new(ModelTrial { model, probe }))
     }
 }
 
@@ -289,9 +286,7 @@ mod tests {
             versions: None,
         };
         let mut trial = data.start(&unit).unwrap();
-        let facts = trial.facts();
-        let rows = [facts.train_rows, facts.validation_rows, facts.test_rows];
-        assert_eq!(rows, [6, 3, 9]);
+        assert_eq!(trial.rows(), [6, 3, 9]);
         for _ in 0..200 {
             trial.epoch().unwrap();
         }

@@ -3,10 +3,8 @@
 use super::model::{AnyError, ModelTrial, Probe, Training};
 use super::rows::Task;
 use super::{Evaluation, Findings, Moment, sizes};
-use crate::{Error, Trial};
 use bochner_gp::{EvidenceGradient, GaussianProcess, rbf_process, spectral_mixture_process};
 use bochner_models::training::EpochReport;
-use bochner_nn::Integrity;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, AdamRule, Moments};
 use bochner_report::Unit;
@@ -56,28 +54,24 @@ pub enum Covariance {
 pub(crate) fn start<'a>(
     unit: &Unit,
     task: Task<'a>,
-    settings: ProcessSettings,
-) -> Result<Box<dyn Trial + 'a>, Error> {
-    let trial = ModelTrial::new(unit, || {
-        let rows = Rows::of(&task);
-        let process = process(&settings, &rows.train, Seed::new(unit.seed))?;
-        let coordinates = process.coordinates();
-        let model = Process {
-            unit: unit.id(),
-            standing: Standing::of(&process, &rows)?,
-            rows,
-            process,
-            adam: AdamConfig {
-                learning_rate: settings.learning_rate,
-                ..AdamConfig::default()
-            },
-            moments: Moments::zeros(coordinates.len()),
-            coordinates,
-            epochs: 0,
-        };
-        Ok((model, task))
-    });
-    Ok(Box::new(trial?))
+    settings: &ProcessSettings,
+) -> Result<ModelTrial<Task<'a>>, AnyError> {
+    let rows = Rows::of(&task);
+    let process = process(settings, &rows.train, Seed::new(unit.seed))?;
+    let coordinates = process.coordinates();
+    let model = Process {
+        standing: Standing::of(&process, &rows)?,
+        rows,
+        process,
+        adam: AdamConfig {
+            learning_rate: settings.learning_rate,
+            ..AdamConfig::default()
+        },
+        moments: Moments::zeros(coordinates.len()),
+        coordinates,
+        epochs: 0,
+    };
+    Ok(ModelTrial { model, probe: task })
 }
 
 /// Where the terms of a spectral mixture start is drawn anew on every split.
@@ -154,7 +148,6 @@ impl Standing {
 }
 
 pub(crate) struct Process {
-    unit: String,
     rows: Rows,
     process: GaussianProcess,
     adam: AdamConfig,
@@ -166,57 +159,25 @@ pub(crate) struct Process {
     epochs: usize,
 }
 
-/// What the next epoch depends on.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    unit: String,
-    epochs: usize,
-    parameters: Vec<f64>,
-    coordinates: Vec<f64>,
-    /// The first and the second moments of Adam.
-    moments: [Vec<f64>; 2],
-}
-
-impl Process {
-    fn step(&mut self) -> Result<(), bochner_gp::Error> {
-        let gradient = &self.standing.gradient;
-        let observations = gradient.evidence.observations as f64;
-        let descent = gradient.coordinates.iter().map(|g| -g / observations);
-        let descent: Vec<f64> = descent.collect();
+impl Training for Process {
+    /// Reports on the process before its step.
+    fn epoch(&mut self) -> Result<EpochReport, AnyError> {
+        let (evidence, rows) = (self.standing.gradient.evidence, &self.rows);
+        let observations = evidence.observations as f64;
+        let pairs = rows.train_rows.iter().zip(&rows.train.y);
+        let square = |(&row, y): (&usize, &f64)| (self.standing.predicted[row] - y).powi(2);
+        let report = EpochReport {
+            loss: -evidence.log_likelihood / observations,
+            squared_error: pairs.map(square).sum::<f64>() / rows.train_rows.len() as f64,
+            ..EpochReport::default()
+        };
+        let gradient = self.standing.gradient.coordinates.iter();
+        let descent: Vec<f64> = gradient.map(|g| -g / observations).collect();
         let rule = AdamRule::new(&self.adam, self.adam.learning_rate, self.epochs as u64 + 1);
         rule.step(&mut self.coordinates, &mut self.moments, &descent);
         self.process.set_coordinates(&self.coordinates)?;
         self.standing = Standing::of(&self.process, &self.rows)?;
         self.epochs += 1;
-        Ok(())
-    }
-
-    fn go_on(&mut self, saved: Saved) -> Result<(), bochner_gp::Error> {
-        self.process.set_parameters(&saved.parameters)?;
-        self.standing = Standing::of(&self.process, &self.rows)?;
-        let [first, second] = saved.moments;
-        let count = self.coordinates.len();
-        for state in [&saved.coordinates, &first, &second] {
-            argument::shape("the state of Adam", &[count], &[state.len()])?;
-        }
-        self.moments = Moments { first, second };
-        (self.coordinates, self.epochs) = (saved.coordinates, saved.epochs);
-        Ok(())
-    }
-}
-
-impl Training for Process {
-    /// Reports on the process before its step.
-    fn epoch(&mut self) -> Result<EpochReport, AnyError> {
-        let (evidence, rows) = (self.standing.gradient.evidence, &self.rows);
-        let pairs = rows.train_rows.iter().zip(&rows.train.y);
-        let square = |(&row, y): (&usize, &f64)| (self.standing.predicted[row] - y).powi(2);
-        let report = EpochReport {
-            loss: -evidence.log_likelihood / evidence.observations as f64,
-            squared_error: pairs.map(square).sum::<f64>() / rows.train_rows.len() as f64,
-            ..EpochReport::default()
-        };
-        self.step()?;
         Ok(report)
     }
 
@@ -229,26 +190,34 @@ impl Training for Process {
     }
 
     fn save(&self, path: &Path) -> Result<(), AnyError> {
-        let parameters = self.process.parameters().into_iter();
-        let saved = Saved {
-            unit: self.unit.clone(),
-            epochs: self.epochs,
-            parameters: parameters.map(|p| p.value).collect(),
-            coordinates: self.coordinates.clone(),
-            moments: [self.moments.first.clone(), self.moments.second.clone()],
-        };
+        let Moments { first, second } = &self.moments;
+        let saved: Saved = (
+            self.epochs,
+            [&self.coordinates, first, second].map(Vec::clone),
+        );
         Ok(std::fs::write(path, serde_json::to_vec(&saved)?)?)
     }
 
-    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError> {
-        let saved: Saved = serde_json::from_slice(&std::fs::read(path)?)?;
-        if saved.unit != self.unit {
-            return Err(format!("it is that of {}", saved.unit).into());
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError> {
+        let (epochs, numbers): Saved = serde_json::from_slice(&std::fs::read(path)?)?;
+        for state in &numbers {
+            argument::shape(
+                "the state of Adam",
+                &[self.coordinates.len()],
+                &[state.len()],
+            )?;
         }
-        self.go_on(saved)?;
-        Ok(Integrity::Verified)
+        let [coordinates, first, second] = numbers;
+        self.process.set_coordinates(&coordinates)?;
+        self.standing = Standing::of(&self.process, &self.rows)?;
+        self.moments = Moments { first, second };
+        (self.coordinates, self.epochs) = (coordinates, epochs);
+        Ok(())
     }
 }
+
+/// What the next epoch depends on: the epochs done, and the coordinates of the process with both moments of Adam.
+type Saved = (usize, [Vec<f64>; 3]);
 
 impl Probe for Task<'_> {
     type Model = Process;
@@ -276,6 +245,7 @@ impl Probe for Task<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Trial;
     use crate::suites::REGRESSION;
     use crate::suites::tests::plan;
     use bochner_datasets::{
@@ -291,11 +261,6 @@ mod tests {
     fn unit(model: &str) -> Unit {
         let plan = plan(&REGRESSION, Scale::Smoke);
         plan.claimed("Passenger", model).unwrap().units[1].clone()
-    }
-
-    fn begin<'a>(unit: &Unit, data: &'a RegressionData) -> Box<dyn Trial + 'a> {
-        let task = Task::new(unit, data).unwrap();
-        start(unit, task, unit.settings.read().unwrap()).unwrap()
     }
 
     #[test]
@@ -339,7 +304,8 @@ mod tests {
             process.set_coordinates(&coordinates).unwrap();
         }
 
-        let mut trial = begin(&unit, &data);
+        let task = Task::new(&unit, &data).unwrap();
+        let mut trial = start(&unit, task, &unit.settings.read().unwrap()).unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         for points in seen.windows(2) {
             let step = trial.epoch().unwrap();
@@ -349,6 +315,6 @@ mod tests {
             close(evaluation.validation.unwrap().powi(2), points[1].1[1]);
             close(evaluation.test.powi(2), points[1].1[2]);
         }
-        assert_eq!(trial.facts().parameters, 4);
+        assert_eq!(trial.parameters(), 4);
     }
 }

@@ -1,14 +1,13 @@
 //! The one trial of a model in training, whatever is trained.
 //!
 //! A suite implements [`Probe`], what it measures, and wraps it with a trainer of `bochner_models` in a [`ModelTrial`]:
-//! checkpoints, and errors that name the unit, follow.
+//! checkpoints follow.
 
-use super::{Evaluation, Facts, Findings, Keep, Moment, Rule, Step, failed};
-use crate::{Error, Trial};
+use super::{Evaluation, Findings, Moment, Step, Trial};
 use bochner_models::regressor::LookAhead;
 use bochner_models::training::{EpochReport, Task, Trainer};
 use bochner_nn::Integrity;
-use bochner_report::Unit;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// The error of any library.
@@ -38,7 +37,7 @@ pub trait Training {
     ///
     /// # Errors
     /// If the file cannot be read, or is that of another model.
-    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError>;
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError>;
 }
 
 impl<T: Task> Training for Trainer<T> {
@@ -58,8 +57,8 @@ impl<T: Task> Training for Trainer<T> {
         Ok(Trainer::save(self, path)?)
     }
 
-    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError> {
-        Ok(Trainer::resume(self, path)?)
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError> {
+        verified(Trainer::resume(self, path)?)
     }
 }
 
@@ -80,8 +79,16 @@ impl Training for LookAhead {
         Ok(self.trainer().save(path)?)
     }
 
-    fn resume(&mut self, path: &Path) -> Result<Integrity, AnyError> {
-        Ok(LookAhead::resume(self, path)?)
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError> {
+        verified(LookAhead::resume(self, path)?)
+    }
+}
+
+/// Refuses a checkpoint without the checksum that this program writes.
+fn verified(integrity: Integrity) -> Result<(), AnyError> {
+    match integrity {
+        Integrity::Verified => Ok(()),
+        Integrity::Unverified => Err("it has no checksum".into()),
     }
 }
 
@@ -90,10 +97,10 @@ pub trait Probe {
     /// The model in training.
     type Model: Training;
 
-    /// The numbers of rows that are trained on, that choose an epoch, and that are tested on.
+    /// See [`Trial::rows`].
     fn rows(&self) -> [usize; 3];
 
-    /// Measures the model after an epoch.
+    /// See [`Trial::evaluate`].
     ///
     /// # Errors
     /// Whatever stops the evaluation.
@@ -104,17 +111,17 @@ pub trait Probe {
         report.squared_error
     }
 
-    /// The rule that chooses an epoch and ends the training.
-    fn rule(&self) -> Rule {
-        Rule::default()
+    /// See [`Trial::patience`].
+    fn patience(&self) -> Option<NonZeroUsize> {
+        None
     }
 
-    /// The weights that are kept.
-    fn keeps(&self) -> Keep {
-        Keep::default()
+    /// See [`Trial::inspected`].
+    fn inspected(&self) -> &'static [Moment] {
+        &[]
     }
 
-    /// Inspects the model at the end, or as it was at a moment whose weights are kept; see [`Trial::findings`].
+    /// See [`Trial::findings`].
     ///
     /// # Errors
     /// Whatever stops the inspection.
@@ -131,80 +138,54 @@ pub trait Probe {
 
 /// A model in training and what is measured in it.
 pub struct ModelTrial<P: Probe> {
-    pub(super) unit: Unit,
-    pub(super) model: P::Model,
-    pub(super) probe: P,
-}
-
-impl<P: Probe> ModelTrial<P> {
-    /// Sets up a unit; an error of `build` becomes one that names it.
-    ///
-    /// # Errors
-    /// [`Error::Trial`], made from that of `build`.
-    pub fn new(
-        unit: &Unit,
-        build: impl FnOnce() -> Result<(P::Model, P), AnyError>,
-    ) -> Result<Self, Error> {
-        let (model, probe) = build().map_err(|error| failed(unit, &*error))?;
-        let unit = unit.clone();
-        Ok(Self { unit, model, probe })
-    }
-
-    fn named<T>(&self, result: Result<T, AnyError>) -> Result<T, Error> {
-        result.map_err(|error| failed(&self.unit, &*error))
-    }
+    /// The model.
+    pub model: P::Model,
+    /// The measurements.
+    pub probe: P,
 }
 
 impl<P: Probe> Trial for ModelTrial<P> {
-    fn facts(&self) -> Facts {
-        let [train_rows, validation_rows, test_rows] = self.probe.rows();
-        Facts {
-            parameters: self.model.parameters(),
-            train_rows,
-            validation_rows,
-            test_rows,
-        }
+    fn rows(&self) -> [usize; 3] {
+        self.probe.rows()
     }
 
-    fn epoch(&mut self) -> Result<Step, Error> {
-        let report = self.model.epoch();
-        let report = self.named(report)?;
+    fn parameters(&self) -> usize {
+        self.model.parameters()
+    }
+
+    fn epoch(&mut self) -> Result<Step, AnyError> {
+        let report = self.model.epoch()?;
         Ok(Step {
             loss: report.loss,
             mse: P::training_error(&report),
         })
     }
 
-    fn evaluate(&self) -> Result<Evaluation, Error> {
-        self.named(self.probe.evaluate(&self.model))
-    }
-
-    fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.model.save(path);
-        saved.map_err(|error| Error::checkpoint(path, &*error))
-    }
-
-    fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.model.resume(path))
-    }
-
     fn epochs_done(&self) -> usize {
         self.model.epochs_done()
     }
 
-    fn rule(&self) -> Rule {
-        self.probe.rule()
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        self.probe.evaluate(&self.model)
     }
 
-    fn keeps(&self) -> Keep {
-        self.probe.keeps()
+    fn save(&self, path: &Path) -> Result<(), AnyError> {
+        self.model.save(path)
     }
 
-    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
-        let found = self.probe.findings(&self.model, moment, stopped);
-        found.map_err(|error| match error.downcast() {
-            Ok(error) => *error,
-            Err(error) => failed(&self.unit, &*error),
-        })
+    fn resume(&mut self, path: &Path) -> Result<(), AnyError> {
+        self.model.resume(path)
+    }
+
+    fn patience(&self) -> Option<NonZeroUsize> {
+        self.probe.patience()
+    }
+
+    fn inspected(&self) -> &'static [Moment] {
+        self.probe.inspected()
+    }
+
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        self.probe.findings(&self.model, moment, stopped)
     }
 }

@@ -3,7 +3,7 @@
 pub mod heads;
 
 use super::model::{AnyError, ModelTrial, Probe};
-use super::{EarlyStopping, Evaluation, Findings, Keep, Moment, Rule, read_settings, sizes};
+use super::{Evaluation, Findings, Moment, read_settings, sizes};
 use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::{CsrMatrix, EdgeList, PlanetoidData, PlantedPartition, Split};
@@ -11,7 +11,6 @@ use bochner_graph::{Graph, GraphAttention, GraphInspection, SparseFeatures};
 use bochner_models::node_classifier::{NodeClassifierConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
 use bochner_report::Unit;
-use heads::Kept;
 use ndarray::Array3;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -119,31 +118,26 @@ impl Prepared {
 }
 
 impl Source for Prepared {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let settings: NodeSettings = read_settings(unit)?;
-        let trial = ModelTrial::new(unit, || {
-            let (seed, task) = (Seed::new(unit.seed), self.task.clone());
-            let trainer = Trainer::new(&settings.model, &settings.training, task, seed)?;
-            let mut probe = Nodes {
-                prepared: self,
-                rule: EarlyStopping {
-                    patience: settings.patience,
-                },
-                seed: unit.seed,
-                start: None,
-            };
-            if self.looked_at {
-                probe.start = probe.before_training(&trainer)?;
-            }
-            Ok((trainer, probe))
-        });
-        Ok(Box::new(trial?))
+        let (seed, task) = (Seed::new(unit.seed), self.task.clone());
+        let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
+        let mut probe = Nodes {
+            prepared: self,
+            patience: settings.patience,
+            seed: unit.seed,
+            start: None,
+        };
+        if self.looked_at {
+            probe.start = probe.before_training(&model)?;
+        }
+        Ok(Box::new(ModelTrial { model, probe }))
     }
 }
 
 struct Nodes<'a> {
     prepared: &'a Prepared,
-    rule: EarlyStopping,
+    patience: NonZeroUsize,
     seed: u64,
     /// The first layer's heads before training, where they are looked at.
     start: Option<heads::Start>,
@@ -203,14 +197,14 @@ impl Probe for Nodes<'_> {
         })
     }
 
-    fn rule(&self) -> Rule {
-        Rule::EarlyStopping(self.rule)
+    fn patience(&self) -> Option<NonZeroUsize> {
+        Some(self.patience)
     }
 
-    fn keeps(&self) -> Keep {
+    fn inspected(&self) -> &'static [Moment] {
         match self.prepared.looked_at {
-            true => Keep::UntilLookedAt,
-            false => Keep::Nothing,
+            true => &[Moment::OfV],
+            false => &[],
         }
     }
 
@@ -230,13 +224,12 @@ impl Probe for Nodes<'_> {
             findings = heads::measures(&seen, &tested, start, self.energy_test())?;
         }
         let findings = findings.with("spread", &heads::spread(&seen.weights));
-        let kept = match self.seed {
-            PICTURED => Kept::Points,
-            _ => Kept::CorrelationAlone,
+        let Some(mut heads) = heads::learnt(&seen) else {
+            return Ok(findings);
         };
-        Ok(match heads::learnt(&seen, kept) {
-            Some(heads) => findings.with("heads", &heads),
-            None => findings,
-        })
+        if self.seed != PICTURED {
+            heads.points = None;
+        }
+        Ok(findings.with("heads", &heads))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::model::{AnyError, ModelTrial, Probe};
 use super::rows::{Task, narrow};
-use super::{Evaluation, Findings, Keep, Moment, sizes};
-use crate::{Error, Trial};
+use super::{Evaluation, Findings, Moment, sizes};
+use crate::Error;
 use bochner_attention::{Variant, mechanism::Inspection};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
@@ -79,34 +79,32 @@ pub type Look = fn(&Inspection<f32>) -> Findings;
 pub(crate) fn start<'a>(
     unit: &Unit,
     task: Task<'a>,
-    settings: AttentionSettings,
+    settings: &AttentionSettings,
     look: Option<Look>,
-) -> Result<Box<dyn Trial + 'a>, Error> {
+) -> Result<ModelTrial<Rows<'a>>, AnyError> {
     let attention = &settings.model.attention;
     without_order(attention, task.data.set)?;
     let (sees_order, has_weights) = (sees_order(attention), attention.card().weights.is_yes());
     let seed = Seed::new(unit.seed);
-    let trial = ModelTrial::new(unit, || {
-        let inputs = &task.data.inputs;
-        let value = |(i, j): (usize, usize)| inputs.row(i)[j] as f32;
-        let rows = regressor::Task::new(
-            Array2::from_shape_fn((inputs.rows(), inputs.columns()), value),
-            narrow(&task.data.target).into(),
-            task.split.train.clone(),
-        )?;
-        let trainer = Trainer::new(&settings.model, &settings.training, rows, seed)?;
-        let probe = Rows {
-            task,
-            look,
-            order: sees_order.then(|| seed.stream("order of rows")),
-            has_weights,
-        };
-        Ok((LookAhead::new(trainer), probe))
-    });
-    Ok(Box::new(trial?))
+    let inputs = &task.data.inputs;
+    let value = |(i, j): (usize, usize)| inputs.row(i)[j] as f32;
+    let rows = regressor::Task::new(
+        Array2::from_shape_fn((inputs.rows(), inputs.columns()), value),
+        narrow(&task.data.target).into(),
+        task.split.train.clone(),
+    )?;
+    let trainer = Trainer::new(&settings.model, &settings.training, rows, seed)?;
+    let probe = Rows {
+        task,
+        look,
+        order: sees_order.then(|| seed.stream("order of rows")),
+        has_weights,
+    };
+    let model = LookAhead::new(trainer);
+    Ok(ModelTrial { model, probe })
 }
 
-struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     task: Task<'a>,
     look: Option<Look>,
     /// Shuffles the rows for a model that sees their order.
@@ -144,10 +142,10 @@ impl Probe for Rows<'_> {
         Ok(self.task.evaluate(&predict(model)?))
     }
 
-    fn keeps(&self) -> Keep {
+    fn inspected(&self) -> &'static [Moment] {
         match self.look {
-            Some(_) => Keep::UntilLookedAt,
-            None => Keep::Nothing,
+            Some(_) => &[Moment::OfV],
+            None => &[],
         }
     }
 

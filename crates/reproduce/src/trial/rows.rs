@@ -3,7 +3,7 @@
 use super::datapoints::{self, NptSettings};
 use super::gaussian_process::{self, ProcessSettings};
 use super::regressor::{self, Look};
-use super::{Evaluation, failed, read_settings, split_of};
+use super::{AnyError, Evaluation, read_settings, split_of};
 use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, Split, load};
@@ -53,17 +53,22 @@ impl RowSource {
 }
 
 impl Source for RowSource {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let data = self.data.get(&(unit.protocol, unit.settings.every()));
-        let data = data.ok_or_else(|| failed(unit, &"its data set is not loaded"))?;
+        let data = data.ok_or("its data set is not loaded")?;
         let task = Task::new(unit, data)?;
         if let Ok(process) = unit.settings.read::<ProcessSettings>() {
-            return gaussian_process::start(unit, task, process);
+            return Ok(Box::new(gaussian_process::start(unit, task, &process)?));
         }
-        match unit.settings.read::<NptSettings>() {
-            Ok(settings) => datapoints::start(unit, task, &settings),
-            Err(_) => regressor::start(unit, task, read_settings(unit)?, self.look),
-        }
+        Ok(match unit.settings.read::<NptSettings>() {
+            Ok(settings) => Box::new(datapoints::hidden_targets(unit, task, &settings)?),
+            Err(_) => Box::new(regressor::start(
+                unit,
+                task,
+                &read_settings(unit)?,
+                self.look,
+            )?),
+        })
     }
 }
 
@@ -77,7 +82,7 @@ pub(crate) struct Task<'a> {
 
 impl<'a> Task<'a> {
     /// The task of a unit.
-    pub(crate) fn new(unit: &Unit, data: &'a RegressionData) -> Result<Self, Error> {
+    pub(crate) fn new(unit: &Unit, data: &'a RegressionData) -> Result<Self, AnyError> {
         Ok(Self {
             data,
             split: split_of(unit, &data.splits)?,

@@ -6,10 +6,10 @@ pub use bayes::BayesSettings;
 use bayes::naive_bayes;
 
 use super::model::{AnyError, ModelTrial, Probe};
-use super::{Evaluation, Findings, Keep, Moment, read_settings, sizes, split_of};
+use super::{Evaluation, Findings, Moment, read_settings, sizes, split_of};
+use crate::Trial;
 use crate::mechanisms::mechanism;
 use crate::suite::Source;
-use crate::{Error, Trial};
 use bochner_datasets::{SentenceData, Split};
 use bochner_interpret::{head_diversity, head_spread, kept_queries};
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
@@ -117,7 +117,7 @@ impl Corpus {
 }
 
 impl Source for Corpus {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         match &*unit.variant {
             BayesSettings::MODEL => Ok(Box::new(naive_bayes(unit, self)?)),
             _ => Ok(Box::new(classifier(unit, self)?)),
@@ -126,47 +126,45 @@ impl Source for Corpus {
 }
 
 /// Sets up the training of a classifier with an encoder.
-fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<ModelTrial<Sentences<'a>>, Error> {
+fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<ModelTrial<Sentences<'a>>, AnyError> {
     let settings: SentenceSettings = read_settings(unit)?;
     let split = split_of(unit, &corpus.splits)?;
-    ModelTrial::new(unit, || {
-        let train = split.train.iter().flat_map(|&row| &corpus.words[row]);
-        let train: TokenCounts = train.collect();
-        let vocabulary = Vocabulary::from_counts(&train, &VocabularyConfig::default())?;
-        let numbers = |words: &Vec<String>| {
-            let mut numbers = vocabulary.encode(words);
-            numbers.truncate(settings.longest);
-            if numbers.is_empty() {
-                // A sentence without any word left after cleaning has one that nobody knows.
-                numbers.push(Vocabulary::UNKNOWN);
-            }
-            numbers
-        };
-        let sentences: Vec<Vec<usize>> = corpus.words.iter().map(numbers).collect();
-        let batches = BatchConfig {
-            tokens: settings.batch * settings.longest,
-            sentences: Some(settings.batch),
-            ..BatchConfig::default()
-        };
-        let chosen = select(&sentences, &split.train);
-        let task = Task::new(chosen, corpus.labels(&split.train), batches)?;
-        let (words, longest) = (vocabulary.len(), settings.longest);
-        let config =
-            TextClassifierConfig::transformer(words, corpus.classes, longest, settings.encoder);
-        let trainer = Trainer::new(
-            &config,
-            &settings.training,
-            task.with_word_dropout(settings.word_dropout)?,
-            Seed::new(unit.seed),
-        )?;
-        let probe = Sentences {
-            longest,
-            corpus,
-            split,
-            sentences,
-        };
-        Ok((trainer, probe))
-    })
+    let train = split.train.iter().flat_map(|&row| &corpus.words[row]);
+    let train: TokenCounts = train.collect();
+    let vocabulary = Vocabulary::from_counts(&train, &VocabularyConfig::default())?;
+    let numbers = |words: &Vec<String>| {
+        let mut numbers = vocabulary.encode(words);
+        numbers.truncate(settings.longest);
+        if numbers.is_empty() {
+            // A sentence without any word left after cleaning has one that nobody knows.
+            numbers.push(Vocabulary::UNKNOWN);
+        }
+        numbers
+    };
+    let sentences: Vec<Vec<usize>> = corpus.words.iter().map(numbers).collect();
+    let batches = BatchConfig {
+        tokens: settings.batch * settings.longest,
+        sentences: Some(settings.batch),
+        ..BatchConfig::default()
+    };
+    let chosen = select(&sentences, &split.train);
+    let task = Task::new(chosen, corpus.labels(&split.train), batches)?;
+    let (words, longest) = (vocabulary.len(), settings.longest);
+    let config =
+        TextClassifierConfig::transformer(words, corpus.classes, longest, settings.encoder);
+    let model = Trainer::new(
+        &config,
+        &settings.training,
+        task.with_word_dropout(settings.word_dropout)?,
+        Seed::new(unit.seed),
+    )?;
+    let probe = Sentences {
+        longest,
+        corpus,
+        split,
+        sentences,
+    };
+    Ok(ModelTrial { model, probe })
 }
 
 struct Sentences<'a> {
@@ -237,10 +235,10 @@ impl Probe for Sentences<'_> {
         })
     }
 
-    fn keeps(&self) -> Keep {
+    fn inspected(&self) -> &'static [Moment] {
         match self.corpus.looked_at {
-            Some(_) => Keep::UntilLookedAt,
-            None => Keep::Nothing,
+            Some(_) => &[Moment::OfV],
+            None => &[],
         }
     }
 

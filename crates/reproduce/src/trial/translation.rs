@@ -7,7 +7,7 @@ pub use settings::TranslationSettings;
 pub use trace::{Place, Trace};
 
 use super::model::{AnyError, ModelTrial, Probe};
-use super::{Evaluation, Finals, Findings, Keep, Moment, read_settings};
+use super::{Evaluation, Finals, Findings, Moment, read_settings};
 use crate::suite::Source;
 use crate::{Error, Trial};
 use bochner_datasets::{ParallelText, TranslationData};
@@ -75,7 +75,7 @@ impl Corpus {
 }
 
 impl Source for Corpus {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         Ok(Box::new(translator(unit, &self.0)?))
     }
 }
@@ -116,49 +116,47 @@ struct Translator<'a> {
 fn translator<'a>(
     unit: &Unit,
     data: &'a TranslationData,
-) -> Result<ModelTrial<Translator<'a>>, Error> {
+) -> Result<ModelTrial<Translator<'a>>, AnyError> {
     let settings: TranslationSettings = read_settings(unit)?;
-    ModelTrial::new(unit, || {
-        let lines = data.train.source.iter().chain(&data.train.target);
-        let words = TokenCounts::of_words(lines.map(String::as_str));
-        let config = SubwordConfig {
-            merges: settings.merges,
-            ..SubwordConfig::default()
-        };
-        let subwords = Subwords::learn(&words, &config)?.subwords;
-        let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-        let read = |text: &'a ParallelText| -> Result<Read<'a>, AnyError> {
-            let lines: [&[String]; 2] = [&text.source, &text.target];
-            let mut pairs = Pair::of_lines(lines, &subwords, &vocabulary)?;
-            let cut = pairs.iter_mut().map(|pair| cut(pair, settings.positions));
-            let cut = cut.filter(|cut| *cut).count();
-            Ok(Read { text, pairs, cut })
-        };
-        let mut train = read(&data.train)?.pairs;
-        train.retain(|pair| settings.admits(pair));
-        let batches = BatchConfig {
-            tokens: settings.tokens,
-            counted: Counted::LastSide,
-            ..BatchConfig::default()
-        };
-        let train_rows = train.len();
-        let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
-        let (config, seed) = (settings.model(&vocabulary)?, Seed::new(unit.seed));
-        let trainer = Trainer::new(&config, &settings.training, task, seed)?;
-        let others = data.others.iter();
-        let others = others.map(|(name, text)| Ok((*name, read(text)?)));
-        let others = others.collect::<Result<_, AnyError>>()?;
-        let probe = Translator {
-            train_rows,
-            validation: read(&data.validation)?,
-            test: read(&data.test)?,
-            others,
-            vocabulary,
-            seed,
-            settings,
-        };
-        Ok((trainer, probe))
-    })
+    let lines = data.train.source.iter().chain(&data.train.target);
+    let words = TokenCounts::of_words(lines.map(String::as_str));
+    let config = SubwordConfig {
+        merges: settings.merges,
+        ..SubwordConfig::default()
+    };
+    let subwords = Subwords::learn(&words, &config)?.subwords;
+    let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
+    let read = |text: &'a ParallelText| -> Result<Read<'a>, AnyError> {
+        let lines: [&[String]; 2] = [&text.source, &text.target];
+        let mut pairs = Pair::of_lines(lines, &subwords, &vocabulary)?;
+        let cut = pairs.iter_mut().map(|pair| cut(pair, settings.positions));
+        let cut = cut.filter(|cut| *cut).count();
+        Ok(Read { text, pairs, cut })
+    };
+    let mut train = read(&data.train)?.pairs;
+    train.retain(|pair| settings.admits(pair));
+    let batches = BatchConfig {
+        tokens: settings.tokens,
+        counted: Counted::LastSide,
+        ..BatchConfig::default()
+    };
+    let train_rows = train.len();
+    let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
+    let (config, seed) = (settings.model(&vocabulary)?, Seed::new(unit.seed));
+    let model = Trainer::new(&config, &settings.training, task, seed)?;
+    let others = data.others.iter();
+    let others = others.map(|(name, text)| Ok((*name, read(text)?)));
+    let others = others.collect::<Result<_, AnyError>>()?;
+    let probe = Translator {
+        train_rows,
+        validation: read(&data.validation)?,
+        test: read(&data.test)?,
+        others,
+        vocabulary,
+        seed,
+        settings,
+    };
+    Ok(ModelTrial { model, probe })
 }
 
 impl Translator<'_> {
@@ -197,14 +195,17 @@ impl Translator<'_> {
         }
     }
 
-    /// BLEU of what a greedy search makes of a part.
-    fn greedy(&self, trainer: &Trainer, part: &Read<'_>) -> Result<f64, AnyError> {
+    /// BLEU of the translations of a part that a search makes; see [`translate`](Self::translate).
+    fn bleu(
+        &self,
+        trainer: &Trainer,
+        part: &Read<'_>,
+        beam: usize,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<f64, AnyError> {
         let [config, _] = bleu();
-        score(
-            &self.translate(trainer, part, 1, &|| false)?,
-            part.text,
-            &config,
-        )
+        let lines = self.translate(trainer, part, beam, stopped)?;
+        score(&lines, part.text, &config)
     }
 
     /// What is found in the model after the last epoch.
@@ -224,11 +225,9 @@ impl Translator<'_> {
     /// The final numbers of the V-epoch, and all translations of the test part.
     fn at_v(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         let ([config, tokenised], beam) = (bleu(), self.settings.beam);
-        let validated = self.translate(trainer, &self.validation, beam, stopped)?;
-        let (lines, test) = (
-            self.translate(trainer, &self.test, beam, stopped)?,
-            self.test.text,
-        );
+        let validation = self.bleu(trainer, &self.validation, beam, stopped)?;
+        let lines = self.translate(trainer, &self.test, beam, stopped)?;
+        let test = self.test.text;
         let counts = line_statistics(&lines, slice::from_ref(&test.target), &config)?;
         let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
         let mut measures = vec![
@@ -238,18 +237,11 @@ impl Translator<'_> {
             (IN_PLACE, in_place(&lines, &test.target)),
         ];
         for &(name, ref part) in &self.others {
-            measures.push((
-                name,
-                score(
-                    &self.translate(trainer, part, beam, stopped)?,
-                    part.text,
-                    &config,
-                )?,
-            ));
+            measures.push((name, self.bleu(trainer, part, beam, stopped)?));
         }
         let finals = Finals {
             v: Some(found.score),
-            validation: Some(score(&validated, self.validation.text, &config)?),
+            validation: Some(validation),
             ..Finals::default()
         };
         let findings = Findings::of(measures)
@@ -262,10 +254,9 @@ impl Translator<'_> {
 
     /// The final number of the R-epoch.
     fn at_r(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
-        let lines = self.translate(trainer, &self.test, self.settings.beam, stopped)?;
-        let [config, _] = bleu();
+        let r = self.bleu(trainer, &self.test, self.settings.beam, stopped)?;
         let finals = Finals {
-            r: Some(score(&lines, self.test.text, &config)?),
+            r: Some(r),
             ..Finals::default()
         };
         Ok(Findings {
@@ -313,16 +304,17 @@ impl Probe for Translator<'_> {
     }
 
     fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+        let greedy = |part| self.bleu(trainer, part, 1, &|| false);
         Ok(Evaluation {
-            validation: Some(self.greedy(trainer, &self.validation)?),
+            validation: Some(greedy(&self.validation)?),
             validation_loss: Some(trainer.loss(self.validation.pairs.clone())?),
-            test: self.greedy(trainer, &self.test)?,
+            test: greedy(&self.test)?,
             others: Vec::new(),
         })
     }
 
-    fn keeps(&self) -> Keep {
-        Keep::Course
+    fn inspected(&self) -> &'static [Moment] {
+        &[Moment::First, Moment::OfR, Moment::OfV]
     }
 
     fn findings(

@@ -123,17 +123,15 @@ impl Table {
 }
 
 impl Source for Table {
-    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let settings: Settings = read_settings(unit)?;
         let split = split_of(unit, &self.splits)?;
-        let trial = ModelTrial::new(unit, || {
-            let (inputs, target) = (self.inputs.clone(), self.target.clone());
-            let task = Task::new(inputs, target, split.train.clone())?;
-            let seed = Seed::new(unit.seed);
-            let trainer = Trainer::new(&settings.model, &settings.training, task, seed)?;
-            Ok((trainer, Errors { table: self, split }))
-        });
-        Ok(Box::new(trial?))
+        let (inputs, target) = (self.inputs.clone(), self.target.clone());
+        let task = Task::new(inputs, target, split.train.clone())?;
+        let seed = Seed::new(unit.seed);
+        let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
+        let probe = Errors { table: self, split };
+        Ok(Box::new(ModelTrial { model, probe }))
     }
 }
 
@@ -189,7 +187,7 @@ fn it_is_checked_reported_and_found_again() {
         assert!(report.contains(text), "{text} in {report}");
     }
     let again = |epochs| {
-        let outcome = run(directory.path(), epochs).tables.remove(0).outcome;
+        let outcome = run(directory.path(), epochs).runs.remove(0).outcome;
         (outcome.computed, outcome.found)
     };
     // Two units of each model, and the first of each once more.

@@ -75,7 +75,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
         "time",
     ];
     let said = passes(&suites, &out);
-    assert_eq!(said.matches("  passed  ").count(), 21, "{said}");
+    assert_eq!(said.matches("  passed  ").count(), 20, "{said}");
     for file in [
         "classification/report.html",
         "figure4/report.md",

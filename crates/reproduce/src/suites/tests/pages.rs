@@ -1,11 +1,7 @@
 //! What pages say and draw beyond what published ones do.
 
 use super::*;
-use crate::checks::sentences::generated;
-use crate::suites::figure2::check_row;
 use crate::trial::translation::{Place, Trace};
-use bochner_datasets::sentences::Sentence;
-use bochner_datasets::{Protocol, SentenceData, SentenceSet};
 use bochner_report::check::Mark;
 use bochner_report::row::{Artefacts, Curve, Heads, Spread};
 use std::collections::BTreeMap;
@@ -41,32 +37,6 @@ fn pages_say_what_is_inadequate_beyond_belief_or_nothing_new() {
             &results(suite, &plan, |a, u| Some(value(a, u))),
         );
         assert_eq!(page.contains(text), is_said, "{text}: {page}");
-    }
-}
-
-/// A set with the size and the classes of MR, which has this text in the row of the paper's sentence.
-fn corpus(text: &str) -> SentenceData {
-    let mut sentences = generated(10_662);
-    for (row, sentence) in sentences.iter_mut().enumerate() {
-        sentence.text.extend(format!(" number{row}").bytes());
-        sentence.label = usize::from(row >= 5_331);
-    }
-    sentences[627] = Sentence {
-        text: text.into(),
-        label: 0,
-    };
-    SentenceData::of_files(SentenceSet::Mr, Protocol::P10, vec![sentences]).unwrap()
-}
-
-#[test]
-fn another_sentence_in_the_row_of_the_papers_is_refused_with_both_named() {
-    let right = corpus("just a kiss is a just a waste . ");
-    check_row(&right).unwrap();
-    assert!(right.splits[8].test.contains(&627));
-    let error = check_row(&corpus("a kiss is just a kiss .")).unwrap_err();
-    let said = error.to_string();
-    for text in ["row 627", "a kiss is just a kiss .", "just a waste"] {
-        assert!(said.contains(text), "{said}");
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
 use bochner_datasets::{Protocol, RegressionSet, Split, Table as Inputs};
 use bochner_models::datapoints::Between;
-use bochner_report::statistics::population_deviation;
 use bochner_report::{Preset, Scale, Settings};
+use ndarray::ArrayView1;
 
 fn settings(inputs: usize, learnt: Learnt) -> NptSettings {
     NptSettings {
@@ -134,75 +134,49 @@ fn predictions_and_errors_are_in_the_unit_of_the_targets() {
     }
 }
 
-/// A model of tables of copies before its first epoch.
-fn looking_up(seed: u64) -> ModelTrial<LookUp> {
-    let copies = Copies {
-        tables: 16,
-        pairs: 5,
-        features: 3,
-        added: 1.0,
-    };
-    look_up(&unit(&settings(3, Learnt::Copies(copies)), seed)).unwrap()
-}
+const COPIES: Copies = Copies {
+    tables: 16,
+    pairs: 5,
+    features: 3,
+    added: 1.0,
+};
 
 #[test]
-fn errors_and_moves_are_those_of_hidden_targets_in_the_part_that_they_name() {
-    for seed in 0..6 {
-        let trial = looking_up(seed);
-        let (probe, model) = (&trial.probe, &trial.model);
-        let predicted = |values: Array2<f32>| -> Vec<f64> {
-            let predicted = probe.predict(model, values).unwrap();
-            predicted.into_iter().map(f64::from).collect()
+fn a_model_that_looks_targets_up_has_no_error_follows_shifts_and_fails_without_copies() {
+    let probe = LookUp {
+        copies: COPIES,
+        seed: Seed::new(1),
+    };
+    for share in [1.0, 0.5] {
+        // The target of the visible copy, or a part of it; zero without a copy.
+        let predict = |values: Array2<f32>| -> Result<Vec<f32>, AnyError> {
+            let target = |row: ArrayView1<'_, f32>| {
+                let visible = values.outer_iter().step_by(2);
+                let is_copy =
+                    |shown: &ArrayView1<'_, f32>| shown.slice(s![..3]) == row.slice(s![..3]);
+                let targets = visible
+                    .filter(is_copy)
+                    .map(|shown| share * (shown[3] + 1.0));
+                targets.sum()
+            };
+            Ok(values.outer_iter().map(target).collect())
         };
-        let error = |part: &str, rotated: bool| {
-            let (mut squares, mut truths) = (Vec::new(), Vec::new());
-            for number in 0..2 {
-                let (mut values, wanted) = probe.drawn(part, number);
-                if rotated {
-                    probe.copies.rotate(&mut values);
-                }
-                let predicted = predicted(values);
-                for ([row, _], truth) in wanted {
-                    squares.push((predicted[row] - f64::from(truth)).powi(2));
-                    truths.push(f64::from(truth));
-                }
-            }
-            let mean = squares.iter().sum::<f64>() / squares.len() as f64;
-            mean / population_deviation(&truths).unwrap().powi(2)
-        };
-        let (mut followed, mut moved) = (0.0, 0.0);
-        for number in 0..2 {
-            let (values, _) = probe.drawn("test", number);
-            let mut shifted = values.clone();
-            shifted[[0, 3]] += SHIFT;
-            let (before, after) = (predicted(values), predicted(shifted));
-            let of = |row: usize| (after[row] - before[row]) / f64::from(SHIFT);
-            followed += of(1) / 2.0;
-            moved += [3, 5, 7, 9].map(|row| of(row).abs()).iter().sum::<f64>() / 8.0;
-        }
-        let seen = trial.evaluate().unwrap();
-        let found = trial.findings(Moment::Last, &|| false).unwrap().measures;
-        assert_ne!(error("test", false), error("test", true));
-        for (got, want) in [
-            (seen.validation.unwrap(), error("validation", false)),
-            (seen.test, error("test", false)),
-            (found[CORRUPTED], error("test", true)),
-            (found[FOLLOWED], followed),
-            (found[STILL], 1.0 - moved),
-        ] {
-            assert!((got - want).abs() < 1e-6, "{seed}: {got} {want}");
-        }
+        let error = |features| probe.error(&predict, "test", features).unwrap();
+        let without = error(Features::Rotated);
+        // What it predicts then is no nearer than the mean.
+        assert!(without >= 1.0, "{without}");
+        let missing = f64::from(1.0 - share);
+        assert!((error(Features::AsDrawn) - missing.powi(2) * without).abs() < 1e-6);
+        let [followed, still] = probe.intervention(&predict).unwrap();
+        assert!((followed - f64::from(share)).abs() < 1e-6 && still == 1.0);
+        assert!((agreement(2.0 - followed) - agreement(followed)).abs() < 1e-12);
     }
+    assert_ne!(probe.drawn("validation", 0), probe.drawn("test", 0));
 }
 
 #[test]
 fn tables_hold_copies_until_they_are_rotated() {
-    let copies = Copies {
-        tables: 8,
-        pairs: 5,
-        features: 3,
-        added: 1.0,
-    };
+    let copies = COPIES;
     let (mut values, wanted) = copies.draw(Seed::new(2));
     let alike = |values: &Array2<f32>, a: usize, b: usize| {
         (0..3).all(|column| values[[a, column]] == values[[b, column]])

@@ -6,7 +6,7 @@ use bochner_graph::{EdgeWeights, GraphInspection};
 use bochner_interpret::entropy;
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_report::row::{Heads, Spread};
-use bochner_report::statistics::{holm, mean};
+use bochner_report::statistics::{holm, mean, population_deviation};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, Axis};
 
 /// Cells of the histogram of deviations, from 0 to the largest there can be.
@@ -177,30 +177,19 @@ fn mean_of(values: &[f64]) -> f64 {
     mean(values).unwrap_or_default()
 }
 
-/// Whether the points themselves are kept, for a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// The points and the correlation that they were drawn with are kept.
-    Points,
-    /// The correlation alone is kept.
-    CorrelationAlone,
-}
-
 /// The spectral points of each head, and the correlation of the heads; none without points.
-pub(super) fn learnt(seen: &GraphInspection<f32>, kept: Kept) -> Option<Heads> {
-    let points = seen.points.as_ref()?;
-    let heads = crate::trial::learnt_heads(Some(points.view()), seen.correlation.as_ref());
-    Some(match kept {
-        Kept::Points => heads,
-        Kept::CorrelationAlone => Heads {
-            points: None,
-            ..heads
-        },
-    })
+pub(super) fn learnt(seen: &GraphInspection<f32>) -> Option<Heads> {
+    let points = seen.points.as_ref()?.view();
+    let correlation = seen.correlation.as_ref();
+    Some(crate::trial::learnt_heads(Some(points), correlation))
 }
 
 /// How the weights of edges spread over the heads, and within each head over a node's neighbours.
 pub(super) fn spread(seen: &EdgeWeights<f32>) -> Spread {
+    let deviation = |edge: ArrayView1<'_, f32>| {
+        let weights: Vec<f64> = edge.iter().map(|&w| w.into()).collect();
+        population_deviation(&weights).unwrap_or_default()
+    };
     let deviations: Vec<f64> = seen.weights.outer_iter().map(deviation).collect();
     let mut histogram = vec![0; CELLS];
     for deviation in &deviations {
@@ -222,14 +211,6 @@ pub(super) fn spread(seen: &EdgeWeights<f32>) -> Spread {
             .collect(),
         uniform: each * attending.map(|&degree| f64::from(degree).ln()).sum::<f64>(),
     }
-}
-
-/// The standard deviation of these numbers.
-fn deviation(weights: ArrayView1<f32>) -> f64 {
-    let n = weights.len().max(1) as f64;
-    let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / n;
-    let squares = weights.iter().map(|&w| (f64::from(w) - mean).powi(2));
-    (squares.sum::<f64>() / n).sqrt()
 }
 
 #[cfg(test)]

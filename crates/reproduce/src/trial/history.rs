@@ -1,0 +1,137 @@
+//! What is measured in the epochs of a unit, which of them validation chooses, and when training ends.
+
+use bochner_report::row::{Artefacts, Curve};
+use bochner_report::suite::Direction;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+/// The measurements of each epoch so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// The training loss.
+    pub loss: Vec<f64>,
+    /// The mean square training error.
+    pub mse: Vec<f64>,
+    /// The validation value; empty without validation part.
+    pub validation: Vec<f64>,
+    /// The loss on the validation part; empty where no rule looks at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validation_loss: Vec<f64>,
+    /// The test value.
+    pub test: Vec<f64>,
+    /// The values on other test parts, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, Vec<f64>>,
+    /// Time spent, over all attempts.
+    pub seconds: f64,
+}
+
+impl History {
+    /// The epoch that validation chooses, counted from zero; `None` without validation part.
+    ///
+    /// Without a patience it is the first one with the best validation value, and training never ends early. With one, the
+    /// rule is that of graph attention networks. Training ends when neither the loss nor the error on the validation part
+    /// has been as good as ever for so many epochs in a row. The chosen epoch is the last one in which both were, which is
+    /// not always the one with the smallest error. Equal values are as good.
+    ///
+    /// Both are functions of the curves alone, and what follows the end changes neither. So a run that goes on from a
+    /// checkpoint ends in the same epoch and chooses the same one.
+    ///
+    /// # Reference
+    /// P. Veličković et al., *Graph Attention Networks*, 2018, and its code.
+    pub fn chosen(&self, patience: Option<NonZeroUsize>, direction: Direction) -> Option<usize> {
+        match patience {
+            None => direction.best(&self.validation),
+            Some(patience) => self.early_stopping(patience).0,
+        }
+    }
+
+    /// Whether the last epoch, or one before it, was the last one to train by the rule of [`chosen`](Self::chosen).
+    pub fn stops(&self, patience: Option<NonZeroUsize>) -> bool {
+        patience.is_some_and(|patience| self.early_stopping(patience).1)
+    }
+
+    /// The chosen epoch, and whether training ends.
+    fn early_stopping(&self, patience: NonZeroUsize) -> (Option<usize>, bool) {
+        let (mut best_loss, mut best_error) = (f64::INFINITY, f64::INFINITY);
+        let (mut chosen, mut idle) = (None, 0);
+        let epochs = self.validation_loss.iter().zip(&self.validation);
+        for (epoch, (&loss, &error)) in epochs.enumerate() {
+            let as_good = [loss <= best_loss, error <= best_error];
+            idle = if as_good == [false; 2] { idle + 1 } else { 0 };
+            if as_good == [true; 2] {
+                chosen = Some(epoch);
+            }
+            if idle == patience.get() {
+                return (chosen, true);
+            }
+            (best_loss, best_error) = (best_loss.min(loss), best_error.min(error));
+        }
+        (chosen, false)
+    }
+
+    /// The curves of a finished unit.
+    pub fn artefacts(&self) -> Artefacts {
+        Artefacts::default()
+            .with("loss", &Curve::thinned(&self.loss))
+            .with("validation", &Curve::thinned(&self.validation))
+            .with("test", &Curve::thinned(&self.test))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curves(loss: &[f64], error: &[f64]) -> History {
+        History {
+            validation_loss: loss.to_vec(),
+            validation: error.to_vec(),
+            ..History::default()
+        }
+    }
+
+    /// The number of epochs after which a run that asks after each of them ends, and the epoch that is chosen then.
+    fn end(history: &History, patience: usize) -> (Option<usize>, Option<usize>) {
+        let patience = NonZeroUsize::new(patience);
+        let first = |epochs: usize| {
+            curves(
+                &history.validation_loss[..epochs],
+                &history.validation[..epochs],
+            )
+        };
+        let all = history.validation.len();
+        let end = (1..=all).find(|&epochs| first(epochs).stops(patience));
+        let whole = history.chosen(patience, Direction::Smaller);
+        let at_end = first(end.unwrap_or(all)).chosen(patience, Direction::Smaller);
+        assert_eq!(at_end, whole, "what follows the end changes nothing");
+        assert_eq!(history.stops(patience), end.is_some());
+        (end, whole)
+    }
+
+    #[test]
+    fn training_goes_on_as_long_as_loss_or_error_is_as_good_as_ever() {
+        // Both fall, then the error alone, then the loss alone, then neither for four epochs, then both.
+        let falling = curves(
+            &[1.0, 0.9, 0.95, 0.8, 0.81, 0.82, 0.83, 0.84, 0.1],
+            &[0.5, 0.4, 0.30, 0.4, 0.40, 0.40, 0.40, 0.40, 0.1],
+        );
+        // A rule that asked for both would end after the fourth epoch with patience 2.
+        assert_eq!(end(&falling, 2), (Some(6), Some(1)));
+        assert_eq!(end(&falling, 4), (Some(8), Some(1)));
+        assert_eq!(end(&falling, 5), (None, Some(8)));
+        let equal = curves(&[1.0; 6], &[0.5; 6]);
+        assert_eq!(end(&equal, 1), (None, Some(5)));
+        let equal_error = curves(&[1.0, 1.1, 1.2, 1.3], &[0.5; 4]);
+        assert_eq!(end(&equal_error, 1), (None, Some(0)));
+    }
+
+    #[test]
+    fn a_loss_that_was_not_measured_is_not_written_down() {
+        let history = curves(&[], &[0.5]);
+        let text = serde_json::to_string(&history).unwrap();
+        assert!(!text.contains("validation_loss"), "{text}");
+        assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
+    }
+}
