@@ -80,3 +80,27 @@ fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Features of which there are more than an array can hold.
+#[derive(Debug)]
+struct Many;
+
+impl FeatureMap<f64> for Many {
+    fn features(&self) -> usize {
+        usize::MAX
+    }
+
+    fn map(&self, _: HeadRows<f64>, _: &mut [f64], _: &mut [f64]) {
+        unreachable!("refused before")
+    }
+
+    fn pull(&self, _: HeadRows<f64>, _: &[f64], _: &[f64], _: &mut [f64], _: &mut [f64]) {
+        unreachable!("refused before")
+    }
+}
+
+#[test]
+fn more_features_than_an_array_holds_are_refused() {
+    let error = refused(&Settings::features(Many, Mask::NONE));
+    assert!(error.to_string().contains("one array"), "{error}");
+}
