@@ -24,14 +24,18 @@ pub(super) fn record_sums<T: Real>(
         unreachable!("a squared kernel is one of pairs");
     };
     let (_, saved) = attend(settings, q, k, v)?;
-    let mut z = saved.log_sums(settings)?;
+    let log_sums = saved.log_sums(settings)?;
     let ((batch, heads, keys, width), values) = (k.dim(), v.dim().3);
     let size = kernel.operand_width(width);
     let mut g = Array3::zeros((batch, heads, keys));
+    let mut z = Array3::zeros((batch, heads, q.dim().2));
     let mut a = Array4::zeros((batch, heads, size, size));
     let mut b = Array5::zeros((batch, heads, values, size, size));
     for (example, head) in ndarray::indices((batch, heads)) {
         let kept = settings.mask.key_limit(example, keys);
+        if kept == 0 {
+            continue;
+        }
         let x: Vec<T> = k
             .slice(s![example, head, ..kept, ..])
             .iter()
@@ -68,12 +72,13 @@ pub(super) fn record_sums<T: Real>(
             let of_value = moment(&|j| v[[example, head, j, n]]);
             b.slice_mut(s![example, head, n, .., ..]).assign(&of_value);
         }
-        z.slice_mut(s![example, head, ..])
-            .mapv_inplace(|sum| (sum - largest).exp());
+        let sums = log_sums.slice(s![example, head, ..]);
+        let normalisers = sums.mapv(|sum| T::of((sum - largest).exp()));
+        z.slice_mut(s![example, head, ..]).assign(&normalisers);
     }
     c.output("g", g);
     c.output("a", a);
     c.output("b", b);
-    c.output("z", z.mapv(T::of));
+    c.output("z", z);
     Ok(())
 }
