@@ -320,7 +320,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let is_of_pairs = |bias: &Bias<T>| !bias.follows_from_positions();
         if inputs.bias.is_none() && settings.bias.as_ref().is_some_and(is_of_pairs) {
             return Err(Error::Unsupported {
-                what: "decoding, or attention without a backward pass, with dropout on magnitudes",
+                what: "decoding with dropout on magnitudes",
                 instead: "an evaluation, or the preset of the paper",
             });
         }
@@ -402,7 +402,7 @@ impl<T> From<Form> for Decoding<'_, T> {
 const COST_OF_PAIRS: Option<Cost> = Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]]));
 
 const NO_SETTINGS: Error = Error::Unsupported {
-    what: "decoding, or attention without a backward pass, with this mechanism",
+    what: "decoding with this mechanism, which is not attention by some settings,",
     instead: "its forward pass, or a mechanism that decodes, such as `Softmax`",
 };
 
