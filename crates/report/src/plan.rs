@@ -161,7 +161,7 @@ impl ChosenBy {
         mean(&losses.collect::<Option<Vec<f64>>>()?).ok()
     }
 
-    /// What the units are chosen by, if all are finished: smaller is better, and the second loss decides between equal
+    /// The losses that units are chosen by, if all are finished: smaller is better, and the second loss decides between equal
     /// first ones.
     fn losses(self, results: &Results, units: &impl AsRef<[Unit]>) -> Option<[f64; 2]> {
         let loss = results

@@ -104,7 +104,7 @@ fn is_lacking(verdict: &Verdict) -> bool {
 }
 
 /// The published archives, each with those whose rows its page shows as well.
-static ARCHIVES: [(&'static Suite, Scale, &str, &[&str]); 13] = [
+static ARCHIVES: [(&Suite, Scale, &str, &[&str]); 13] = [
     (&CLASSIFICATION, Scale::Desk, "table2-desk", &[]),
     (
         &CLASSIFICATION,
@@ -223,6 +223,9 @@ fn cards_arms_and_claims_name_the_same_models_and_sets() {
     }
 }
 
+/// Makes claims on the line that calls it.
+type Claims = fn() -> Vec<Claim>;
+
 #[test]
 fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_its_line_and_the_names() {
     #[track_caller]
@@ -231,7 +234,7 @@ fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_its_line_
         vec![Claim::all("C9", "a slip of the pen", vec![better])]
     }
     const FIRST: u32 = line!() + 2;
-    let claims: [(fn() -> Vec<Claim>, &str); 3] = [
+    let claims: [(Claims, &str); 3] = [
         (|| better("MIKNA", "CO2"), "MIKNA"),
         (|| better("Concrete", "CO2"), "Concrete"),
         (|| better("MIKAN", "IKAN"), "IKAN"),

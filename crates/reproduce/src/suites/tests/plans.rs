@@ -10,7 +10,7 @@ use bochner_report::suite::Set;
 
 /// The units on which choices rest, all others, and the epochs of all of them at the scales smoke, desk and paper.
 #[rustfmt::skip]
-static SIZES: [(&'static Suite, [[usize; 3]; 3]); 9] = [
+static SIZES: [(&Suite, [[usize; 3]; 3]); 9] = [
     (&DATAPOINTS, [[0, 4, 12], [0, 112, 50_480], [0, 140, 104_000]]),
     (&TIME, [[0, 12, 24], [0, 60, 2_100], [0, 120, 15_000]]),
     (&FIGURE_2, [[0, 6, 12], [0, 27, 162], [0, 90, 2_700]]),

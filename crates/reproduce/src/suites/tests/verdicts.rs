@@ -187,8 +187,8 @@ static CASES: &[Case] = &[
 fn claims_hold_fail_and_stay_open_where_they_should() {
     let mut wrong = Vec::new();
     for (case, (suite, scale, value, measures, expected)) in CASES.iter().enumerate() {
-        let plan = plan(*suite, *scale);
-        let mut all = results(*suite, &plan, |arm, unit| Some(value(arm, unit)));
+        let plan = plan(suite, *scale);
+        let mut all = results(suite, &plan, |arm, unit| Some(value(arm, unit)));
         let rows = plan.arms.iter().flat_map(|arm| {
             let rows = all.of(arm).into_iter().cloned();
             rows.map(|mut row| {
@@ -207,7 +207,7 @@ fn claims_hold_fail_and_stay_open_where_they_should() {
             Verdict::Shown(_) => 'S',
             Verdict::NotTested(_) => 'N',
         };
-        let found = verdicts(*suite, &plan, &all);
+        let found = verdicts(suite, &plan, &all);
         let letters: String = found.iter().map(letter).collect();
         if letters != *expected {
             let name = suite.card.name;
