@@ -102,6 +102,7 @@
 //! | `edge_attr`, `edge_dim` | [`EdgeTerm`], `AttributedGraph` and `edge_inputs` |
 //! | `NeighborLoader`, `num_neighbors` | [`NeighbourSampler`], [`FanOut`] in the order of the layers: the reverse |
 //! | `Batch.from_data_list` | [`Batch`] |
+//! | `global_mean_pool`, `global_add_pool`, `global_max_pool` | [`pool`] with a [`Pooling`] |
 //!
 //! # Map
 //!
@@ -119,6 +120,7 @@
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
+//! | [`pool`], [`pool_vjp`], [`PoolingOperation`] | one row for each graph of a [`Batch`] |
 //! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`] | a layer's settings, its parameters, their initial values, and its output without a tape |
 //! | [`GraphConvolutionConfig`] | the same of the layer of graph convolutional networks |
 //! | [`GraphAttentionOperation`], [`GraphConvolutionOperation`] | a layer as an operation that can be trained without a framework |
@@ -135,6 +137,7 @@ mod error;
 mod features;
 mod graph;
 mod layers;
+mod pooling;
 mod sampling;
 mod score;
 mod settings;
@@ -159,6 +162,9 @@ pub use layers::{GraphAttended, GraphAttention, GraphConvolution, GraphInput, Gr
 pub use ndarray;
 #[cfg(feature = "petgraph")]
 pub use petgraph;
+#[cfg(feature = "dfdx")]
+pub use pooling::pool_nodes;
+pub use pooling::{Pooling, PoolingOperation, pool, pool_vjp};
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};
 pub use settings::{Merge, Settings};
