@@ -121,7 +121,7 @@
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
 //! | [`pool`], [`pool_vjp`], [`PoolingOperation`] | one row for each graph of a [`Batch`] |
-//! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`] | a layer's settings, its parameters, their initial values, and its output without a tape |
+//! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`], [`InitialMap`] | a layer's settings, its parameters, their initial values, and its output without a tape |
 //! | [`GraphConvolutionConfig`] | the same of the layer of graph convolutional networks |
 //! | [`GraphAttentionOperation`], [`GraphConvolutionOperation`] | a layer as an operation that can be trained without a framework |
 //! | `GraphAttention`, `GraphConvolution` | the trainable layers on the tape of dfdx (feature `dfdx`) |
@@ -155,7 +155,8 @@ pub use graph::{Batch, Graph, LoopAttributes, WithSelfLoops, WithoutDuplicates};
 pub use layers::{
     AttentionKind, AttributedGraph, Bias, EdgeKernel, GraphAttentionConfig,
     GraphAttentionOperation, GraphAttentionSaved, GraphConvolutionConfig,
-    GraphConvolutionOperation, GraphConvolutionSaved, LayerError, Nodes, OperationGraph, Residual,
+    GraphConvolutionOperation, GraphConvolutionSaved, InitialMap, LayerError, Nodes,
+    OperationGraph, Residual,
 };
 #[cfg(feature = "dfdx")]
 pub use layers::{GraphAttended, GraphAttention, GraphConvolution, GraphInput, GraphInspection};

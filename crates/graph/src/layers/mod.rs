@@ -9,7 +9,7 @@ mod rows;
 
 pub use attention::{
     AttentionKind, Bias, EdgeKernel, GraphAttentionConfig, GraphAttentionOperation,
-    GraphAttentionSaved, Residual,
+    GraphAttentionSaved, InitialMap, Residual,
 };
 #[cfg(feature = "dfdx")]
 pub use attention::{GraphAttended, GraphAttention, GraphInput, GraphInspection};

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::encoder::MOST_LAYERS;
-use bochner_graph::{AttentionKind, Residual};
+use bochner_graph::{AttentionKind, InitialMap, Residual};
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,9 @@ pub struct AttentionLayers {
     /// The number of columns of the edges' attributes, which every layer reads. Defaults to 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub edge_inputs: usize,
+    /// The map whose sizes bound the initial values of every layer. Defaults to that of each head.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub initial_map: InitialMap,
 }
 
 impl AttentionLayers {
@@ -59,6 +62,7 @@ impl AttentionLayers {
             layers: two(),
             residual: Residual::None,
             edge_inputs: 0,
+            initial_map: InitialMap::EachHead,
         }
     }
 }

@@ -304,6 +304,7 @@ fn attention(
                 Activation::Elu
             },
             residual: own.residual,
+            initial_map: own.initial_map,
             input_dropout: inputs,
             value_dropout: values,
             coefficient_dropout: coefficients,

@@ -1,6 +1,6 @@
 //! The parameters of a layer, as views of arrays or as gradients.
 
-use super::config::{AttentionKind, Bias, GraphAttentionConfig};
+use super::config::{AttentionKind, Bias, GraphAttentionConfig, InitialMap};
 use super::spectral_points;
 use crate::LayerError;
 use crate::layers::glorot;
@@ -124,15 +124,16 @@ impl GraphAttentionConfig {
 
     /// Initial values of all [`parameters`](Self::parameters).
     ///
-    /// All weights start uniform after Glorot and Bengio (2010), each head's as a map of its own, as in
-    /// the code that was published with GAT, and biases at zero. Layers of one seed start with the same
-    /// weights, whatever their score.
+    /// All weights start uniform after Glorot and Bengio (2010), within the bound of the
+    /// [`initial_map`](Self::initial_map), and biases at zero. Layers of one seed start with the same weights, whatever
+    /// their score.
     ///
     /// # Errors
     /// [`LayerError::Graph`] and [`LayerError::Spectral`] for settings out of range.
     pub fn initial<T: Real>(&self, seed: Seed) -> Result<Vec<ArrayD<T>>, LayerError> {
         self.validate()?;
-        let width = self.width;
+        let (heads, width) = (self.heads, self.width);
+        let of_all = self.initial_map == InitialMap::AllHeads;
         let start = |ParameterSpec { name, shape }: ParameterSpec| {
             let seed = seed.child(&name.replace('_', " "));
             let map = match &name[..] {
@@ -141,8 +142,8 @@ impl GraphAttentionConfig {
                     let values = spectral_points::initial(self, seed)?;
                     return Ok(Array1::from_vec(values).into_dyn());
                 }
-                "a" | "edge_a" => [width, 1],
-                _ => [shape[0], width],
+                "a" | "edge_a" => [width, if of_all { heads } else { 1 }],
+                _ => [shape[0], if of_all { shape[1] } else { width }],
             };
             Ok(glorot::array(IxDyn(&shape), map, seed))
         };

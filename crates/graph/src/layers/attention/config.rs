@@ -44,6 +44,20 @@ pub enum Residual {
     Added,
 }
 
+/// The map whose sizes bound the uniform initial values of the weights, after Glorot and Bengio (2010):
+/// $\pm \sqrt{6 / (n + m)}$ for a map from $n$ to $m$ numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialMap {
+    /// Each head's map by itself, to F numbers, and for the vectors of the score F to 1: as in the code that was published
+    /// with GAT.
+    #[default]
+    EachHead,
+    /// The map of all heads together, to H F numbers, and for the vectors of the score F to H: as in PyTorch Geometric,
+    /// whose values are smaller. Its GAT classifies better than that of each head on dense features.
+    AllHeads,
+}
+
 /// Settings of a graph attention layer.
 ///
 /// ```
@@ -121,12 +135,19 @@ pub struct GraphAttentionConfig {
     /// The function that the output goes through last.
     #[serde(default)]
     pub activation: Activation,
+    /// The map whose sizes bound the initial values.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub initial_map: InitialMap,
     /// Seed of the spectral points that are drawn in evaluation: one fixed draw.
     #[serde(default = "usual_seed")]
     pub seed: Seed,
 }
 
 bochner_numerics::checked_when_read!(GraphAttentionConfig);
+
+fn is_default(map: &InitialMap) -> bool {
+    *map == InitialMap::default()
+}
 
 fn usual_slope() -> f64 {
     0.2
@@ -158,6 +179,7 @@ impl GraphAttentionConfig {
             bias: Bias::Learned,
             residual: Residual::None,
             activation: Activation::Identity,
+            initial_map: InitialMap::EachHead,
             seed: usual_seed(),
         }
     }

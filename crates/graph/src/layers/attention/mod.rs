@@ -16,7 +16,7 @@ mod parameters;
 #[cfg(feature = "dfdx")]
 mod pyg_names;
 
-pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
+pub use config::{AttentionKind, Bias, GraphAttentionConfig, InitialMap, Residual};
 pub use kernel::EdgeKernel;
 pub use operation::{GraphAttentionOperation, Saved as GraphAttentionSaved};
 

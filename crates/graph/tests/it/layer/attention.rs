@@ -4,8 +4,8 @@ use crate::layer::setting::{
     SEED, TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything,
 };
 use bochner_graph::{
-    AttentionKind, EdgeKernel, Features, Graph, GraphAttention, GraphAttentionConfig, Score,
-    Settings, SparseFeatures, attend, dropped_out,
+    AttentionKind, EdgeKernel, Features, Graph, GraphAttention, GraphAttentionConfig, InitialMap,
+    Score, Settings, SparseFeatures, attend, dropped_out,
 };
 use bochner_nn::{Parameters, activate};
 use bochner_numerics::{DropoutMask, Seed};
@@ -197,12 +197,23 @@ fn initial_values_are_those_of_glorot() {
     let wide = GraphAttentionConfig::gat(300, 4, 20);
     let device = Cpu::default();
     let layer: GraphAttention<f64> = GraphAttention::try_new(&device, &wide, Seed::new(1)).unwrap();
-    let bound = (6.0_f64 / 320.0).sqrt();
+    let together = GraphAttentionConfig {
+        initial_map: InitialMap::AllHeads,
+        ..wide.clone()
+    };
+    let together: GraphAttention<f64> =
+        GraphAttention::try_new(&device, &together, Seed::new(1)).unwrap();
+    for (layer, of_weight, of_a) in [(&layer, 300 + 20, 20 + 1), (&together, 300 + 80, 20 + 4)] {
+        for (values, fans, close) in [(&layer.weight, of_weight, 0.99), (&layer.a, of_a, 0.9)] {
+            let bound = (6.0 / f64::from(fans)).sqrt();
+            let largest = values.view().fold(0.0, |m: f64, x| m.max(x.abs()));
+            assert!(largest <= bound && largest > close * bound);
+        }
+        let (weight, square) = (layer.weight.view(), 6.0 / f64::from(of_weight));
+        let variance = weight.iter().map(|x| x * x).sum::<f64>() / weight.len() as f64;
+        assert!((variance / (square / 3.0) - 1.0).abs() < 0.05);
+    }
     let weight = layer.weight.view();
-    let largest = weight.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    assert!(largest <= bound && largest > 0.99 * bound);
-    let variance = weight.iter().map(|x| x * x).sum::<f64>() / weight.len() as f64;
-    assert!((variance / (bound * bound / 3.0) - 1.0).abs() < 0.05);
     assert_eq!(
         layer.bias.as_ref().unwrap().view(),
         Array1::<f64>::zeros(80)
