@@ -14,7 +14,7 @@ pub enum Architecture {
     Attention(AttentionLayers),
     /// Graph convolution, a rectifier between the layers.
     Convolution {
-        /// Width of the hidden layers.
+        /// Width of the hidden layers; 0 with one layer, which has none before it.
         hidden: usize,
         /// The number of layers, from 1 to 4096. Defaults to 2.
         #[serde(default = "two", skip_serializing_if = "is_two")]
@@ -31,9 +31,9 @@ pub struct AttentionLayers {
     /// The kind of attention of all layers. Those of the dynamic score are
     /// [`gatv2`](bochner_graph::GraphAttentionConfig::gatv2) layers.
     pub kind: AttentionKind,
-    /// Heads of each hidden layer.
+    /// Heads of each hidden layer; 0 with one layer, which has none before it.
     pub heads: usize,
-    /// Width of each of them.
+    /// Width of each of them; 0 with one layer.
     pub width: usize,
     /// Heads of the last layer.
     pub output_heads: usize,
@@ -81,18 +81,23 @@ fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
 
 impl Architecture {
     fn validate(&self) -> Result<(), Error> {
-        let sizes = match self {
-            Self::Attention(own) => vec![
-                ("heads", own.heads),
-                ("width", own.width),
-                ("output_heads", own.output_heads),
-            ],
+        argument::at_most("layers", self.layers(), MOST_LAYERS)?;
+        let hidden = match self {
+            Self::Attention(own) => {
+                argument::at_least_one("output_heads", own.output_heads)?;
+                vec![("heads", own.heads), ("width", own.width)]
+            }
             &Self::Convolution { hidden, .. } => vec![("hidden", hidden)],
         };
-        for (name, size) in sizes {
-            argument::at_least_one(name, size)?;
+        for (name, size) in hidden {
+            if self.layers() > 1 {
+                argument::at_least_one(name, size)?;
+            } else {
+                let allowed = "0 with one layer, before which there is no hidden one";
+                argument::in_range(size == 0, name, size as f64, allowed)?;
+            }
         }
-        Ok(argument::at_most("layers", self.layers(), MOST_LAYERS)?)
+        Ok(())
     }
 
     /// Graph attention in the sizes of GAT on Cora and Citeseer.

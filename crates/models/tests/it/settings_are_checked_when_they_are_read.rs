@@ -8,7 +8,9 @@ use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::next_event::{NextEventConfig, TimeSense};
-use bochner_models::node_classifier::{Architecture, Dropout, NodeClassifierConfig};
+use bochner_models::node_classifier::{
+    Architecture, AttentionLayers, Dropout, NodeClassifierConfig,
+};
 use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
 use bochner_models::training::{FitConfig, Goal};
@@ -242,6 +244,18 @@ fn node_classifiers() {
             ("attention/layers", json!(1_000_000_000_000_u64)),
             ("attention/residuals", json!("added")),
         ],
+    );
+    // One layer has no hidden sizes that could be obeyed.
+    let mut single = AttentionLayers::new(AttentionKind::Classic);
+    (single.layers, single.heads, single.width) = (1, 0, 0);
+    check(
+        &Architecture::Attention(single),
+        &[("attention/heads", json!(8)), ("attention/width", json!(8))],
+    );
+    let (hidden, layers) = (0, 1);
+    check(
+        &Architecture::Convolution { hidden, layers },
+        &[("convolution/hidden", json!(4))],
     );
     let config = NodeClassifierConfig {
         inputs: 3,
