@@ -55,6 +55,7 @@
 //! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task); [`SentenceClassifier`](classifier::SentenceClassifier): words in, classes out, saved as one file |
+//! | [`graph_classifier`] | [`GraphClassifier`](graph_classifier::GraphClassifier), [`Task`](graph_classifier::Task): the classes of whole graphs, by pooling |
 //! | [`language_model`] | [`LanguageModel`](language_model::LanguageModel), [`Task`](language_model::Task): the next token of a text, [`Sampling`](language_model::Sampling) |
 //! | [`next_event`] | [`NextEvent`](next_event::NextEvent), [`Task`](next_event::Task): what comes next, from kinds and times |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
@@ -73,6 +74,7 @@ pub mod embedding;
 pub mod encoder;
 mod error;
 mod fingerprint;
+pub mod graph_classifier;
 pub mod language_model;
 pub mod next_event;
 pub mod node_classifier;

@@ -121,7 +121,7 @@ impl Architecture {
     }
 
     /// The number of columns of the edges' attributes.
-    pub(super) fn edge_inputs(&self) -> usize {
+    pub(crate) fn edge_inputs(&self) -> usize {
         match self {
             Self::Attention(own) => own.edge_inputs,
             Self::Convolution { .. } => 0,

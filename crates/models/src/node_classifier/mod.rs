@@ -58,7 +58,7 @@ enum Layers<E: Element> {
 type Logits<E, T> = Tensor<(usize, usize), E, Cpu, T>;
 
 /// Logits and the penalties of the layers.
-type Classified<E, T> = GraphAttended<Logits<E, T>, Tensor<(), E, Cpu, T>>;
+pub type Classified<E, T> = GraphAttended<Logits<E, T>, Tensor<(), E, Cpu, T>>;
 
 impl<E: Element> NodeClassifier<E> {
     /// A classifier with random initial values.
@@ -208,7 +208,7 @@ impl<E: Element> NodeClassifier<E> {
 
     /// The parameters under the L2 penalty: all of an attention network, as GAT's code has it, and the first
     /// layer of a convolutional one, as GCN's has it.
-    pub(super) fn penalised(&self) -> &dyn Parameters<E> {
+    pub(crate) fn penalised(&self) -> &dyn Parameters<E> {
         match &self.layers {
             Layers::Attention(_) => self,
             Layers::Convolution(layers) => &layers[0],
