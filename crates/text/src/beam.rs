@@ -1,9 +1,11 @@
 //! Beam search.
 
+mod candidate;
+
 use crate::Error;
 use bochner_numerics::{ArgumentError, Real, argument};
+use candidate::Candidate;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// The settings of [`beam_search`].
@@ -324,36 +326,6 @@ pub struct BeamSearch<'a> {
     ended: Vec<Hypothesis>,
     steps: usize,
 }
-
-/// A continuation of a live hypothesis. A lesser one comes first.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    log_prob: f64,
-    token: usize,
-    place: usize,
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // No sum of logarithms that begins with zero is a negative zero.
-        let by_probability = other.log_prob.total_cmp(&self.log_prob);
-        by_probability.then((self.token, self.place).cmp(&(other.token, other.place)))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Candidate {}
 
 impl<'a> BeamSearch<'a> {
     /// A search before its first step.

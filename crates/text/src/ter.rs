@@ -174,7 +174,7 @@ struct Shift {
     /// The number of edits saved by it, without its own.
     saved: i64,
     length: usize,
-    /// Of equally good shifts, the first run and the first place count.
+    /// The first run, and then the first place, counts among equally good shifts.
     start: std::cmp::Reverse<usize>,
     place: std::cmp::Reverse<usize>,
 }
