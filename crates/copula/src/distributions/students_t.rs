@@ -1,14 +1,14 @@
 //! Student's t copula: its density and gradients.
 
 use crate::Error;
-use crate::density::{check_uniforms, unit_rows};
+use crate::density::{normal_scores, turned, unit_rows};
 use crate::distributions::gaussian::GaussianCopula;
 use crate::distributions::marginal::{LogTails, Marginal};
 use crate::distributions::special::{digamma, ln_gamma, neg_ln_beta};
 use crate::distributions::univariate::Univariate;
 use crate::factor::{half_neg_log_det, normalise_vjp};
 use crate::triangular::{solve_columns, solve_columns_transposed};
-use bochner_numerics::{argument, normal, parallel};
+use bochner_numerics::{argument, parallel};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -129,8 +129,7 @@ impl StudentsTCopula {
     /// [`Error::Argument`] for another number of coordinates, [`Error::Score`] for a score not strictly
     /// between 0 and 1.
     pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
-        check_uniforms(&u, self.dimension())?;
-        Ok(self.log_density_at_scores(u.mapv(normal::quantile)))
+        Ok(self.log_density_at_scores(normal_scores(u, self.dimension())?))
     }
 
     /// The density at uniform scores, `exp` of [`log_density`](Self::log_density).
@@ -152,9 +151,86 @@ impl StudentsTCopula {
 
     /// The logarithm of the density at scores of the t distribution.
     pub(crate) fn log_density_at(&self, y: Array2<f64>) -> Array1<f64> {
-        let whitened = Whitened::new(self.normal.factor(), self.freedom, y);
-        whitened.log_density(self.normal.factor())
+        let (freedom, dimension) = (self.freedom, self.dimension() as f64);
+        let half = 0.5 * freedom;
+        // The logarithm of Gamma(half + s) / Gamma(half).
+        let ratio = |s: f64| neg_ln_beta(half, s) + ln_gamma(s);
+        let factor = self.normal.factor();
+        let determinant = half_neg_log_det(factor.insert_axis(Axis(0)));
+        let determinant = determinant.expect("a checked factor")[0];
+        let constant = determinant + ratio(0.5 * dimension) - dimension * ratio(0.5);
+        let mut values = vec![0.0; y.nrows()];
+        parallel::for_each_chunk(&mut values, ROWS, |block, values| {
+            let rows = values.len();
+            let y = turned(y.view(), block * ROWS..block * ROWS + rows);
+            let mut e = y.clone();
+            solve_columns(factor, &mut e);
+            let (alone, together) = (ln_ones_and_squares(&y, rows, freedom), squares(&e, rows));
+            for (row, (value, (alone, square))) in values
+                .iter_mut()
+                .zip(alone.into_iter().zip(together))
+                .enumerate()
+            {
+                let of_row = |x: &[f64]| x[row..].iter().step_by(rows).copied().collect();
+                let (mut alone, mut together) = (alone, (square / freedom).ln_1p());
+                if !(alone.is_finite() && together.is_finite()) {
+                    let (y, e): (Vec<f64>, Vec<f64>) = (of_row(&y), of_row(&e));
+                    alone = y.iter().map(|y| ln_one_and_square(*y, freedom)).sum();
+                    together = ln_one_and_square(norm(&e), freedom);
+                }
+                let exponents = (freedom + 1.0) * alone - (freedom + dimension) * together;
+                *value = if exponents.is_nan() {
+                    f64::NEG_INFINITY
+                } else {
+                    constant + 0.5 * exponents
+                };
+            }
+        });
+        values.into()
     }
+}
+
+/// The number of rows computed together.
+const ROWS: usize = 256;
+
+/// `sum_m ln(1 + y_m^2 / freedom)` of the columns of `y: [M, rows]`, infinite or NaN where a square overflows. One logarithm
+/// serves many factors.
+fn ln_ones_and_squares(y: &[f64], rows: usize, freedom: f64) -> Vec<f64> {
+    const LARGE: f64 = 1e140;
+    // Products less one, which keep the digits of small squares.
+    let (mut sums, mut products) = (vec![0.0; rows], vec![0.0; rows]);
+    let share = 1.0 / freedom;
+    for y in y.chunks_exact(rows) {
+        let mut largest = 0.0_f64;
+        for (product, y) in products.iter_mut().zip(y) {
+            let square = y * y * share;
+            *product += square * (1.0 + *product);
+            largest = largest.max(*product);
+        }
+        if largest > LARGE {
+            for (sum, product) in sums.iter_mut().zip(&mut products) {
+                *sum += std::mem::take(product).ln_1p();
+            }
+        }
+    }
+    let pairs = sums.iter_mut().zip(products);
+    pairs.for_each(|(sum, product): (&mut f64, f64)| *sum += product.ln_1p());
+    sums
+}
+
+/// The squared norms of the columns of `e: [M, rows]`.
+fn squares(e: &[f64], rows: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; rows];
+    for e in e.chunks_exact(rows) {
+        let pairs = sums.iter_mut().zip(e);
+        pairs.for_each(|(sum, e)| *sum += e * e);
+    }
+    sums
+}
+
+/// The norm of a vector, without overflow.
+fn norm(e: &[f64]) -> f64 {
+    e.iter().fold(0.0, |norm: f64, e| norm.hypot(*e))
 }
 
 /// The vector-Jacobian product of the logarithm of the t copula's density.
@@ -186,12 +262,14 @@ pub fn students_t_log_density_vjp(
     cotangent: ArrayView1<f64>,
 ) -> Result<StudentsTGradients, Error> {
     let lh = unit_rows(factor)?;
-    check_uniforms(&u, lh.nrows())?;
+    let scores = normal_scores(u, lh.nrows())?;
     argument::positive("freedom", freedom)?;
     argument::shape("cotangent", &[u.nrows()], cotangent.shape())?;
     let t = standard_t(freedom);
-    let y = by_columns(u.mapv(normal::quantile), |x| t.at_scores(x));
-    let Whitened { y, e, .. } = Whitened::new(lh.view(), freedom, y);
+    let y = by_columns(scores, |x| t.at_scores(x));
+    let mut e = y.t().as_standard_layout().into_owned();
+    solve_columns(lh.view(), e.as_slice_mut().expect("in row-major order"));
+    let e = e.reversed_axes();
     let mut w = e.t().as_standard_layout().into_owned();
     solve_columns_transposed(lh.view(), w.as_slice_mut().expect("in row-major order"));
     let mut w = w.reversed_axes();
@@ -247,8 +325,7 @@ fn slope_along_freedom(y: ArrayView1<f64>, e: ArrayView1<f64>, freedom: f64) -> 
         exponent / (freedom * (freedom / (size * size) + 1.0)) - ln_one_and_square(size, freedom)
     };
     let alone: f64 = y.iter().map(|y| part(*y, freedom + 1.0)).sum();
-    let norm = e.iter().fold(0.0, |norm: f64, e| norm.hypot(*e));
-    let together = part(norm, freedom + dimension);
+    let together = part(norm(&e.to_vec()), freedom + dimension);
     let constant = digamma(0.5 * (freedom + dimension))
         + (dimension - 1.0) * digamma(0.5 * freedom)
         - dimension * digamma(0.5 * (freedom + 1.0));
@@ -268,44 +345,6 @@ fn shift_along_freedom(y: f64, freedom: f64) -> f64 {
     let slope = (8.0 * difference(1.0) - difference(2.0)) / (12.0 * STEP * freedom);
     let ratio = (at(freedom) - standard_t(freedom).log_density(y)).exp();
     y.signum() * slope * ratio
-}
-
-/// Scores *y* of the t distribution and `e = L^-1 y`, each `[n, M]`.
-struct Whitened {
-    freedom: f64,
-    y: Array2<f64>,
-    e: Array2<f64>,
-}
-
-impl Whitened {
-    fn new(lh: ArrayView2<f64>, freedom: f64, y: Array2<f64>) -> Self {
-        let mut e = y.t().as_standard_layout().into_owned();
-        solve_columns(lh, e.as_slice_mut().expect("in row-major order"));
-        let e = e.reversed_axes();
-        Self { freedom, y, e }
-    }
-
-    fn log_density(&self, lh: ArrayView2<f64>) -> Array1<f64> {
-        let (freedom, dimension) = (self.freedom, self.y.ncols() as f64);
-        let half = 0.5 * freedom;
-        // The logarithm of Gamma(half + s) / Gamma(half).
-        let ratio = |s: f64| neg_ln_beta(half, s) + ln_gamma(s);
-        let determinant = half_neg_log_det(lh.insert_axis(Axis(0))).expect("a checked factor")[0];
-        let constant = determinant + ratio(0.5 * dimension) - dimension * ratio(0.5);
-        let rows = self.y.rows().into_iter().zip(self.e.rows());
-        let value = |(y, e): (ArrayView1<f64>, ArrayView1<f64>)| {
-            let alone: f64 = y.iter().map(|y| ln_one_and_square(*y, freedom)).sum();
-            let norm = e.iter().fold(0.0, |norm: f64, e| norm.hypot(*e));
-            let together = ln_one_and_square(norm, freedom);
-            let value = 0.5 * ((freedom + 1.0) * alone - (freedom + dimension) * together);
-            if value.is_nan() {
-                f64::NEG_INFINITY
-            } else {
-                constant + value
-            }
-        };
-        rows.map(value).collect()
-    }
 }
 
 /// `ln(1 + y^2 / freedom)` without overflow.

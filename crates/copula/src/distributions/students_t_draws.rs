@@ -4,10 +4,12 @@ use crate::Error;
 use crate::distributions::cdf::{Lattice, Probability, bounds};
 use crate::distributions::fit::{continuous, ranked};
 use crate::distributions::gaussian::GaussianCopula;
-use crate::distributions::marginal::Marginal;
+use crate::distributions::marginal::{LogTails, Marginal};
 use crate::distributions::normal::inside;
 use crate::distributions::ranks::Ranked;
-use crate::distributions::students_t::{StudentsTCopula, mixing, standard_t, to_normal_scores};
+use crate::distributions::students_t::{
+    StudentsTCopula, by_columns, mixing, standard_t, to_normal_scores,
+};
 use crate::distributions::univariate::maximum;
 use bochner_numerics::{argument, fill_standard_normal, normal};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -21,7 +23,8 @@ impl StudentsTCopula {
     /// # Shapes
     /// `[n, M]`, strictly between 0 and 1.
     pub fn sample(&self, n: usize, rng: &mut (impl RngCore + ?Sized)) -> Array2<f64> {
-        self.sample_scores(n, rng).mapv_into(to_uniform)
+        let y = self.draws(&[], n, rng).expect("nothing is given");
+        self.to_uniform(y)
     }
 
     /// Independent draws with some coordinates held at given uniform scores.
@@ -47,8 +50,7 @@ impl StudentsTCopula {
             Ok((coordinate, normal::quantile(u)))
         };
         let scores: Vec<_> = given.iter().map(score).collect::<Result<_, Error>>()?;
-        let scores = self.conditional_scores(&scores, n, rng)?;
-        let mut u = scores.mapv_into(to_uniform);
+        let mut u = self.to_uniform(self.draws(&scores, n, rng)?);
         for &(coordinate, given) in given {
             u.column_mut(coordinate).fill(given);
         }
@@ -105,6 +107,20 @@ impl StudentsTCopula {
         n: usize,
         rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
+        let mut scores = to_normal_scores(self.draws(given, n, rng)?, self.freedom());
+        for &(coordinate, x) in given {
+            scores.column_mut(coordinate).fill(x);
+        }
+        Ok(scores)
+    }
+
+    /// Draws of scores of the t distribution, with some normal scores given.
+    fn draws(
+        &self,
+        given: &[(usize, f64)],
+        n: usize,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> Result<Array2<f64>, Error> {
         let t = standard_t(self.freedom());
         let known: Vec<_> = given.iter().map(|&(m, x)| (m, t.at_score(x))).collect();
         let (draws, innovations) = self.normal().conditional_draws(&known, n, rng)?;
@@ -115,12 +131,22 @@ impl StudentsTCopula {
         fill_standard_normal(rng, &mut squares);
         mixing(freedom).at_scores(&mut squares);
         let scales = squares.iter().map(|v| spread / v.sqrt()).collect();
-        let y = draws.scaled(scales).rows(|_| ());
-        let mut scores = to_normal_scores(y, self.freedom());
-        for &(coordinate, x) in given {
-            scores.column_mut(coordinate).fill(x);
-        }
-        Ok(scores)
+        Ok(draws.scaled(scales).rows(|_| ()))
+    }
+
+    /// The uniform scores of scores of the t distribution.
+    fn to_uniform(&self, y: Array2<f64>) -> Array2<f64> {
+        let t = standard_t(self.freedom());
+        by_columns(y, |y| {
+            for y in y {
+                let LogTails { lower, upper } = t.log_tails(*y);
+                *y = inside(if lower <= upper {
+                    lower.exp()
+                } else {
+                    -upper.exp_m1()
+                });
+            }
+        })
     }
 
     /// Fits a copula to observations: the correlations by Kendall's tau, the degrees of freedom by maximum likelihood.
@@ -165,8 +191,4 @@ impl StudentsTCopula {
         };
         at(maximum((0.5_f64.ln(), 1e3_f64.ln()), likelihood))
     }
-}
-
-fn to_uniform(score: f64) -> f64 {
-    inside(normal::cdf(score))
 }
