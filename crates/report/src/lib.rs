@@ -8,7 +8,7 @@
 //!   compared, and the [claims](claim::Claim) about them.
 //! * **A claim names its null, side and margin.** Runs are paired by split and seed. Estimates use t quantiles, and the
 //!   standard error of Nadeau and Bengio where folds share training rows. "k of m sets" is a partial conjunction, "not
-//!   worse" a bound, and Holm's procedure holds the error of a whole page at .05 ([`judge()`](judge::judge)).
+//!   worse" a bound, and Holm's procedure holds the error of a whole page at 0.05 ([`judge()`](judge::judge)).
 //! * **Numbers whose epoch the test part chose are shown and never decide.**
 //! * **A page is written from rows** ([`account::Account`], [`document`]), as Markdown and as one HTML file.
 //!

@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn intervals_and_p_values_are_those_of_the_t_distribution() {
         // Mean 7 / 3 and variance 7 / 3, so that t is the root of 7. With two degrees of freedom the two-sided p-value is
-        // 1 - t / sqrt(2 + t^2) = .118083, and the quantile of .975 is 4.302653.
+        // 1 - t / sqrt(2 + t^2) = 0.118083, and the quantile of 0.975 is 4.302653.
         let estimate = Estimate::new(&[1.0, 2.0, 4.0], None).unwrap();
         close(2.0 * estimate.p_above(0.0), 1.0 - 7_f64.sqrt() / 3.0);
         close(estimate.p_above(0.0) + estimate.p_below(0.0), 1.0);
@@ -365,7 +365,7 @@ mod tests {
         close(partial_conjunction(&[0.3, 0.01, 0.02], 2), 0.04);
         close(partial_conjunction(&[0.3, 0.01, 0.02], 3), 0.3);
         close(partial_conjunction(&[0.9, 0.8], 1), 1.0);
-        // 3 * .01, then 2 * .02, then 1 * .03, never less than the one before.
+        // 3 * 0.01, then 2 * 0.02, then 1 * 0.03, never less than the one before.
         let adjusted = holm(&[0.03, 0.01, 0.02]);
         for (got, want) in adjusted.into_iter().zip([0.04, 0.03, 0.04]) {
             close(got, want);
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn false_alarms_are_as_rare_as_the_level_says() {
-        // Three standard errors of a share of .05 among 20,000.
+        // Three standard errors of a share of 0.05 among 20,000.
         let most = LEVEL + 3.0 * (0.05 * 0.95 / 20_000_f64).sqrt();
         for n in [3, 5, 10] {
             let rate = alarms(n, 0.0, None);

@@ -23,7 +23,7 @@ pub(crate) fn unit() -> Unit {
     }
 }
 
-/// A row with this V-number, and an R-number .01 below.
+/// A row with this V-number, and an R-number 0.01 below.
 pub(crate) fn row(unit: &Unit, v: f64) -> Row {
     Row {
         id: unit.id(),

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_line_worked_out_by_hand() {
-        // Means 1 and 2; sums of squares 2 and products 3; left over .5, -1, .5.
+        // Means 1 and 2; sums of squares 2 and products 3; left over 0.5, -1, 0.5.
         let fitted = line(&[(0.0, 1.0), (1.0, 1.0), (2.0, 4.0)]).unwrap();
         close(fitted.slope, 1.5);
         close(fitted.error, (1.5_f64 / 1.0 / 2.0).sqrt());

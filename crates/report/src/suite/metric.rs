@@ -176,7 +176,7 @@ mod tests {
             direction: Direction::Smaller,
             ..Metric::ACCURACY
         };
-        // One accuracy, recorded as an error and as a share: .8 against .75.
+        // One accuracy, recorded as an error and as a share: 0.8 against 0.75.
         let (e, a) = (errors, Metric::ACCURACY);
         let loss =
             |m: Metric, variant, baseline| m.direction.loss(variant) - m.direction.loss(baseline);

@@ -40,7 +40,7 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
         measures,
         remarks: vec![
             "Similarity by `Rbf::gram` with lengthscale d^(1/4), magnitude by `magnitude`, weights \
-             by `weights`; 1 to 12 queries and keys a case, normal with deviations .1 to 3."
+             by `weights`; 1 to 12 queries and keys a case, normal with deviations 0.1 to 3."
                 .to_owned(),
         ],
         charts: Vec::new(),

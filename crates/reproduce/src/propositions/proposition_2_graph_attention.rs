@@ -14,7 +14,7 @@ use ndarray::{Array1, Array2, array, concatenate, s};
 const SLOPE: f64 = 0.2;
 
 const STATEMENT: &str = "With q_i = [W h_i, 0], k_j = [0, W h_j], a in R^(2F), e_ij = a.(q_i + k_j) \
-    and c_ij = 1 if e_ij >= 0, else .2, chosen for each pair: exp(LeakyReLU(e_ij)) = \
+    and c_ij = 1 if e_ij >= 0, else 0.2, chosen for each pair: exp(LeakyReLU(e_ij)) = \
     exp(-|q_i - c a|^2 / 2) exp(-|c a - k_j|^2 / 2) exp((2 |c a|^2 + |q_i|^2 + |k_j|^2) / 2). With \
     one constant c, as printed, it is false.";
 
@@ -36,7 +36,7 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let wrong = errors.iter().filter(|e| e.constant > 0.01).count() as f64;
     let rounding = Tolerance::outputs::<f64>().relative;
     let shown = |what: &str, error: fn(&Errors) -> f64| Measure::shown(what, of(error));
-    let share = "constant c = 1: share of cases with a weight off by more than .01";
+    let share = "constant c = 1: share of cases with a weight off by more than 0.01";
     let constant_rows = "constant c = 1: largest difference of two queries' weights";
     let rows_differ = "graph attention: largest difference of two queries' weights";
     let measures = vec![

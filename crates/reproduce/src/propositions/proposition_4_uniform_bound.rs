@@ -74,7 +74,7 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
              error can exceed) for small R. Read it for how R must grow."
                 .to_owned(),
             "Counterexample to the printed form, which has no condition on e: d = 1, w1, w2 ~ N(0, \
-             1), the set [100, 100 + 1e-6], R = 1, e = .25. There 4 sqrt 2 D s = 8e-6."
+             1), the set [100, 100 + 1e-6], R = 1, e = 0.25. There 4 sqrt 2 D s = 8e-6."
                 .to_owned(),
         ],
         charts: vec![chart("Proposition 4: sup error on a bounded set", series)],

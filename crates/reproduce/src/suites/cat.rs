@@ -99,7 +99,7 @@ fn time(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 1,
         title: "time against length",
-        statement: "From 1,024 tokens on the time of CAT grows with a slope of .9 to 1.3 in the logarithms (T log T \
+        statement: "From 1,024 tokens on the time of CAT grows with a slope of 0.9 to 1.3 in the logarithms (T log T \
                     has 1.1 there), that of softmax attention, the control, with 1.8 to 2.2; from 2,048 tokens on \
                     CAT is the faster one, at a prime length too.",
         cases: repetitions,
@@ -211,8 +211,8 @@ fn masked_token(scale: Scale) -> Result<Finding, Error> {
         title: "a hidden token, at equal width",
         statement: "Sentences of 16 symbols out of 6 repeat a pattern of 4; one symbol is hidden, and is to be named \
                     from the mean over the positions after two encoder layers of width 32. Both mechanisms find it \
-                    at least twice as often as chance (.167), and CAT at most .05 less often than softmax attention, \
-                    on average over seeds. Control: without a pattern neither is above chance by more than .05.",
+                    at least twice as often as chance (0.167), and CAT at most 0.05 less often than softmax attention, \
+                    on average over seeds. Control: without a pattern neither is above chance by more than 0.05.",
         cases: seeds,
         measures,
         ..Finding::default()

@@ -277,8 +277,8 @@ fn sampled(graphs: usize) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "samples find the graph by and by",
-        statement: "With Fisher's test at level .01 the F1 of the skeleton against the oracle's grows from 64 to \
-                    4,096 samples, to at least .9. Control: with the samples of every node in an order of its own no \
+        statement: "With Fisher's test at level 0.01 the F1 of the skeleton against the oracle's grows from 64 to \
+                    4,096 samples, to at least 0.9. Control: with the samples of every node in an order of its own no \
                     more pairs are joined than the level allows.",
         cases: cases.len(),
         measures,
@@ -332,7 +332,7 @@ fn type_one_error(scale: Scale) -> Result<Finding, Error> {
     for (place, &(samples, given)) in settings.iter().enumerate() {
         let (rejected, power) = rejections(place, samples, given)?;
         let error = (rejected * (1.0 - rejected) / TRIALS as f64).sqrt();
-        let what = format!("type I error at .05, {samples} samples, {given} given");
+        let what = format!("type I error at 0.05, {samples} samples, {given} given");
         measures.push(
             Measure::shown(what, rejected)
                 .with_error(error)
@@ -347,7 +347,7 @@ fn type_one_error(scale: Scale) -> Result<Finding, Error> {
         number: 4,
         title: "the test errs as often as it says",
         statement: "Two nodes that common causes drive, and nothing else joins, are taken for dependent given these \
-                    causes in .05 ± .005 of trials at level .05. Control: with none of the causes given the test \
+                    causes in 0.05 ± 0.005 of trials at level 0.05. Control: with none of the causes given the test \
                     sees the dependence in at least nine of ten trials.",
         cases: TRIALS,
         measures,

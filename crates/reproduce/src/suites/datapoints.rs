@@ -68,10 +68,10 @@ static CARD: Card = Card {
         "*Per row* is the same network, with the same parameters, in which a row attends to itself instead of to all rows.",
         "An intervention shifts the visible target of one row by 1.5. Corruption rotates the features of visible rows, each \
          column by another number of rows, so that no row has a copy.",
-        "On Housing and Concrete known targets are hidden with the rate .15 and features masked with the rate .15, as in the \
+        "On Housing and Concrete known targets are hidden with the rate 0.15 and features masked with the rate 0.15, as in the \
          paper; the Transformer and the Gaussian processes are those of Table 4. Only what is \
          said of the look-up task and its add-one variant is judged.",
-        "We train with Adam, the rate .001 and gradients cut at norm 1; the paper takes LAMB with Lookahead and many more \
+        "We train with Adam, the rate 0.001 and gradients cut at norm 1; the paper takes LAMB with Lookahead and many more \
          steps.",
     ],
     arms: |at| match at.set.title {
@@ -122,25 +122,25 @@ fn claims() -> Vec<Claim> {
     vec![
     at_most(
         "look-up",
-        "NPT looks targets up: its error is at most .05 of the targets' variance",
+        "NPT looks targets up: its error is at most 0.05 of the targets' variance",
         LOOK_UP,
     ),
     Claim::all(
         "single rows",
-        "without attention between rows the same network cannot: its error is at least .9 of the variance",
+        "without attention between rows the same network cannot: its error is at least 0.9 of the variance",
         single.to_vec(),
     )
     .one_sided(),
     most(
         "interventions",
-        "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
+        "in most runs the prediction of a copy follows a shift of the target that it looks up, to within 0.05 of the shift",
         LOOK_UP,
         AGREES,
         0.95,
     ),
     most(
         "others",
-        "in most runs other predictions move by at most .05 of that shift",
+        "in most runs other predictions move by at most 0.05 of that shift",
         LOOK_UP,
         STILL,
         0.95,
@@ -154,19 +154,19 @@ fn claims() -> Vec<Claim> {
     ),
     at_most(
         "add one",
-        "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
+        "NPT learns to add one to what it looks up: its error is at most 0.05 of the targets' variance",
         ADD_ONE,
     ),
     most(
         "add one: interventions",
-        "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
+        "in most runs the prediction of a copy follows a shift there, too, to within 0.05 of the shift",
         ADD_ONE,
         AGREES,
         0.95,
     ),
     most(
         "add one: others",
-        "in most runs other predictions move there by at most .05 of that shift",
+        "in most runs other predictions move there by at most 0.05 of that shift",
         ADD_ONE,
         STILL,
         0.95,

@@ -139,10 +139,10 @@ const MEASURES: [(&str, Allowed); 18] = [
     (RENAMED_SETS, Allowed::AtLeast(0.0)),
 ];
 
-const STATEMENT: &str = "The model is right in at least .9 of the sessions. The graphs explain at least .8 of those \
-    predictions that some set of at most 3 tokens changes. At least .9 of the tokens in explanations are parents: at \
-    least .3 more than of as many tokens at random, and at most .05 less than of as many by weight. Explanations are no \
-    longer than the sets by weight on average, and at least .8 of them are as small as the smallest set there is. \
+const STATEMENT: &str = "The model is right in at least 0.9 of the sessions. The graphs explain at least 0.8 of those \
+    predictions that some set of at most 3 tokens changes. At least 0.9 of the tokens in explanations are parents: at \
+    least 0.3 more than of as many tokens at random, and at most 0.05 less than of as many by weight. Explanations are no \
+    longer than the sets by weight on average, and at least 0.8 of them are as small as the smallest set there is. \
     Controls: as many tokens at random change at most half of the predictions; the same graph under other tokens' names \
     asks for no fewer sets until it finds one.";
 

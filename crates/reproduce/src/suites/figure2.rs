@@ -64,7 +64,7 @@ static CARD: Card = Card {
          sentences of all folds. A verdict averages the seeds of a fold first, since they share its rows; the SE of tables is that over all \
          pairs of a fold and a seed.",
         "All settings are those that validation has chosen for Table 2 at scale desk: width 128 with 8 heads, 256 within the \
-         feed-forward layer, 32 spectral points, dropout .1, word dropout .1, 6 epochs, batches of 64, a rate of .001. p is \
+         feed-forward layer, 32 spectral points, dropout 0.1, word dropout 0.1, 6 epochs, batches of 64, a rate of 0.001. p is \
          1.5 for all.",
         "The reading of the released code differs from the paper's by more than the dependence of its heads, so that this \
          control also shows what else differs. IKAN is the control that differs by the dependence alone.",

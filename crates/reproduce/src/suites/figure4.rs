@@ -43,7 +43,7 @@ const NORMS: [(&str, f64); 9] = [
     ("MIKAN, p = 4", 4.0),
 ];
 
-/// From p = 2 down to .25.
+/// From p = 2 down to 0.25.
 const DOWN: [&str; 4] = [
     "MIKAN, p = 2",
     "MIKAN, p = 1",
@@ -108,11 +108,11 @@ static CARD: Card = Card {
         "Scale paper has ten folds of Housing, nine norms, 64 spectral points and 1,000 epochs, in the paper's reading and \
          in that of the released code.",
     ],
-    smoke: "One fold of Passenger, 16 spectral points, p of .5 and 2, 30 epochs.",
+    smoke: "One fold of Passenger, 16 spectral points, p of 0.5 and 2, 30 epochs.",
     decided: &[
         "The norms are ours: the paper gives none. The limit p to 0 needs distinct keys, and in it every query attends to \
          the same key.",
-        "*Outside* is the share of weights that are not in [.001, .999]; entropy is that of a query's weights, in nats; \
+        "*Outside* is the share of weights that are not in [0.001, 0.999]; entropy is that of a query's weights, in nats; \
          winning keys are those that some query of a head attends to most, mean over the heads.",
         "All else is as in Table 4: the Transformer has 4 heads, MIKAN 8.",
     ],
@@ -190,7 +190,7 @@ fn claims() -> Vec<Claim> {
     vec![
         Claim::all(
             "a, b",
-            "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, \
+            "from p = 2 to 1, 0.5 and 0.25, more weights are below 0.001 or above 0.999, and the entropy of the weights falls, \
          in the epoch of the V-number",
             step(OUTSIDE).into_iter().chain(falls).collect(),
         ),

@@ -71,7 +71,7 @@ static CARD: Card = Card {
          behind the density to zero; points that are nearly zero make a kernel that is nearly constant, whatever their \
          density. We saw this decay in a run of 70 epochs, before that claim was written.",
         "The correlation starts at 0, where each step is more than twice the start, which is no test. So a start counts as \
-         .025 at least, and the correlation must reach .05; this was set before any run of more than one epoch.",
+         0.025 at least, and the correlation must reach 0.05; this was set before any run of more than one epoch.",
     ],
     arms,
     claims,
@@ -168,7 +168,7 @@ fn claims() -> Vec<Claim> {
         most(
             "c",
             "the covariance of the copula is not the identity: in most runs the correlation is at least twice its value \
-         before training, which counts as .025 at least",
+         before training, which counts as 0.025 at least",
             GROWTH,
             2.0,
         ),

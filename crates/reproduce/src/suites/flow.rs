@@ -320,7 +320,7 @@ fn ratio(scale: Scale) -> Result<Finding, Error> {
         number: 3,
         title: "the ratio to the uniform value",
         statement: "Attention that does not look at modalities, over vision and text tokens in several proportions: \
-                    the share that crosses depends on the proportion, its ratio to the uniform value is 1 ± .05, for \
+                    the share that crosses depends on the proportion, its ratio to the uniform value is 1 ± 0.05, for \
                     attention and weighted by norms. With the residual stream half of the mass stays, and the ratio \
                     is about a half. Control: with a bonus of 1 to crossing logits the ratio is above 1.1.",
         cases: examples,

@@ -85,7 +85,7 @@ static CARD: Card = Card {
         "Scale smoke tests the machinery with one seed, 16 spectral points and 30 epochs. Its numbers say nothing about \
          the method and are not comparable with the paper's.",
         "Scale desk has 20 seeds and at most 1,000 epochs with patience 100, on Cora and Citeseer. Twenty seeds can \
-         hardly show the published gains of .3 and .4, which are smaller than two of their own standard errors.",
+         hardly show the published gains of 0.3 and 0.4, which are smaller than two of their own standard errors.",
         "Scale paper has 100 seeds on three graphs, with patience 100.",
     ],
     smoke: "One seed, 16 spectral points, p = 2, 30 epochs.",
@@ -93,16 +93,16 @@ static CARD: Card = Card {
         "The paper says \"ten-fold cross validations\" and quotes the line of GAT, which is that of a hundred seeds on \
          the published split; so everything runs on that split.",
         "GAT is set up as it was published: features divided by their sum, self loops, 8 heads of width 8 side by side, \
-         an ELU, one output head (8 on Pubmed, averaged), dropout .6 on the inputs of both layers, on the weights and on \
-         the transformed features, half the squared norm of all variables times 5e-4 (Pubmed: 1e-3), Adam with .005 \
-         (Pubmed: .01). The kernel forms differ from it in how edges are weighed, in both layers, and in nothing else; \
+         an ELU, one output head (8 on Pubmed, averaged), dropout 0.6 on the inputs of both layers, on the weights and on \
+         the transformed features, half the squared norm of all variables times 5e-4 (Pubmed: 1e-3), Adam with 0.005 \
+         (Pubmed: 0.01). The kernel forms differ from it in how edges are weighed, in both layers, and in nothing else; \
          their own parameters count in the norm.",
-        "No settings of the paper for graphs are known. The posterior's prior has standard deviation .1, the divergence \
-         weight .1 over the number of training nodes; the inference network is fed the means of the transformed features \
+        "No settings of the paper for graphs are known. The posterior's prior has standard deviation 0.1, the divergence \
+         weight 0.1 over the number of training nodes; the inference network is fed the means of the transformed features \
          over all nodes.",
         "p is chosen among 1.5, 2 and 3 by the validation accuracy of one run on seed 1000, which is not compared, and \
          is 2 for IKA-S and IKA-NS.",
-        "GCN has its published settings (16 hidden, dropout .5, 5e-4 on the first layer, .01), but ends by GAT's rule.",
+        "GCN has its published settings (16 hidden, dropout 0.5, 5e-4 on the first layer, 0.01), but ends by GAT's rule.",
         "Training ends when neither validation loss nor validation accuracy has been as good as ever for 100 epochs; \
          kept is the last epoch in which both were.",
         "All runs of a graph are on one split, so SE is the spread over seeds; it says nothing about other splits.",
@@ -186,7 +186,7 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
             "MIKAN",
         ],
     ]);
-    // At scale `desk` 20, twice the paper's number: ten can hardly show a gain of .3.
+    // At scale `desk` 20, twice the paper's number: ten can hardly show a gain of 0.3.
     let seeds = at.of_scale([1, 20, 100]);
     let arm = |model, p, seeds: std::ops::Range<u64>| {
         let runs = seeds.map(|seed| (0, seed));

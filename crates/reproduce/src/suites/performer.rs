@@ -72,7 +72,7 @@ fn estimate(
     Ok(x?.dot(&y?.t()))
 }
 
-/// Two points with |x + y| of about .6, at which squared errors have moderate tails.
+/// Two points with |x + y| of about 0.6, at which squared errors have moderate tails.
 fn two_points() -> [Array2<f64>; 2] {
     let x = [0.3, -0.2, 0.1, 0.4, 0.0, -0.3, 0.2, 0.1];
     let y = [-0.1, 0.3, 0.2, -0.2, 0.3, 0.1, -0.1, 0.2];
@@ -233,7 +233,7 @@ fn rate(scale: Scale) -> Result<Finding, Error> {
         number: 2,
         title: "errors fall like the root of the number of frequencies",
         statement: "Root mean square relative errors over 16 pairs of points of width 16 and norm up to 1 fall from \
-                    16 to 4,096 frequencies with a slope of -1/2 ± .05 in the logarithms, for all nine estimators. \
+                    16 to 4,096 frequencies with a slope of -1/2 ± 0.05 in the logarithms, for all nine estimators. \
                     Control: with frequencies of another density the error stays.",
         cases,
         measures,
@@ -317,7 +317,7 @@ fn attention(scale: Scale) -> Result<Finding, Error> {
         title: "what is left of it in attention",
         statement: "Relative errors of the outputs of one head over 64 tokens with orthogonal frequencies, queries \
                     and keys normal, each divided by the fourth root of the width. For queries and keys of deviation \
-                    .5 more frequencies make a smaller error with positive and hyperbolic features; what size the \
+                    0.5 more frequencies make a smaller error with positive and hyperbolic features; what size the \
                     errors have at deviation 1 is reported. Control: attention that weighs all keys alike is worse \
                     than positive features with 1,024 frequencies.",
         cases,

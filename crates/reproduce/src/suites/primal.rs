@@ -218,9 +218,9 @@ fn decay(scale: Scale) -> Result<Finding, Error> {
         title: "singular values with and without the loss",
         statement: "A layer of Primal-Attention with data-dependent weights and s = 4 learns to tell four classes of \
                     sequences of 32 vectors, with and without the loss, from the same start on the same batches. \
-                    With η = .1 the first four singular values of K hold more of the sum of squares than without, by \
+                    With η = 0.1 the first four singular values of K hold more of the sum of squares than without, by \
                     two standard errors over the seeds. Controls: the untrained model, and that both models learn \
-                    (accuracy .8 at least, chance .25).",
+                    (accuracy 0.8 at least, chance 0.25).",
         cases: seeds,
         measures,
         ..Finding::default()

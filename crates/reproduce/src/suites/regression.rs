@@ -148,7 +148,7 @@ const CHECKS: &[Check] = &[
         |row| falls_below(row, 0.5),
     ),
     Check::Rows(
-        "on Passenger, the V-number is below the mean's .462",
+        "on Passenger, the V-number is below the mean's 0.462",
         |arm| arm.set == "Passenger",
         |row| {
             let v = row.v_number.unwrap_or(f64::INFINITY);
@@ -306,7 +306,7 @@ fn claims() -> Vec<Claim> {
     ),
     Claim::all(
         "C3",
-        "on Parkinsons, IKAN-direct's error is below .6 of the Transformer's and below MIKAN's",
+        "on Parkinsons, IKAN-direct's error is below 0.6 of the Transformer's and below MIKAN's",
         vec![
             Hypothesis::below_share(direct, 0.6, TRANSFORMER, "Parkinsons"),
             Hypothesis::better(direct, "MIKAN", "Parkinsons"),

@@ -34,7 +34,7 @@ pub(crate) fn plan(suite: &'static Suite, scale: Scale) -> Plan {
     Plan::new(suite.card, &sets, frame(scale), Choices::Dearest)
 }
 
-/// Results with the V-numbers that a function gives, which are every measure's number too, and R-numbers .01 below.
+/// Results with the V-numbers that a function gives, which are every measure's number too, and R-numbers 0.01 below.
 fn results(
     suite: &'static Suite,
     plan: &Plan,

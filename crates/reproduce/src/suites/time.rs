@@ -32,7 +32,7 @@ const FUNCTIONAL: &[&str] = &[BOCHNER, MERCER, BOTH];
 const ECHOES: &str = "echoes";
 const BADGES: &str = "badges";
 
-/// The stream that is drawn: at most .79 of the events behind the first lag can be foretold, and 1/6 of those before it.
+/// The stream that is drawn: at most 0.79 of the events behind the first lag can be foretold, and 1/6 of those before it.
 const STREAM: Echoes = Echoes {
     kinds: 6,
     events: 24,
@@ -78,7 +78,7 @@ static CARD: Card = Card {
     ],
     smoke: "One fold, two epochs.",
     decided: &[
-        "*Echoes* is a drawn stream in which an event returns, with probability .75, when a lag has passed; how many events \
+        "*Echoes* is a drawn stream in which an event returns, with probability 0.75, when a lag has passed; how many events \
          lie within the lag differs from place to place, so that the order alone does not tell which one returns.",
         "*Badges* are those of 4,468 users of StackOverflow, the union of the five test parts that are published with times, \
          dealt into ten folds of users by the kind of the last badge. The published numbers are of the last badge of a fixed \

@@ -77,7 +77,7 @@ static CARD: Card = Card {
               case and the spaces that these have lost. So 13a differs little from BLEU between the files' own tokens, \
               and neither is BLEU of raw text. In each epoch all models translate greedily; the \
               **R-number** is that of the epoch in which this is best on the test part, the **V-number** that of the epoch \
-              in which it is best on the validation part, both with a beam of 5 and the length penalty of GNMT (.6). What \
+              in which it is best on the validation part, both with a beam of 5 and the length penalty of GNMT (0.6). What \
               is claimed rests on V-numbers. BLEU between the files' own tokens stands beside it, since published numbers \
               are of that kind: the paper prints 34.44 ± 0.07 for the Transformer, 34.59 ± 0.09 for IKAN-direct and 34.70 ± 0.09 \
               for MIKAN, three runs on the whole of IWSLT14, which scale paper runs.",
@@ -155,7 +155,7 @@ const CHECKS: &[Check] = &[
 
 const MAGNITUDES: &[[&str; 2]] = &[Place::Encoder.magnitude(), Place::Cross.magnitude()];
 
-const SMALL_RUNS: &str = "small runs cannot show gains of .15 to .26 BLEU";
+const SMALL_RUNS: &str = "small runs cannot show gains of 0.15 to 0.26 BLEU";
 
 fn arms(at: &At<'_>) -> Vec<Arm> {
     let (Some(mut size), seeds) = (settings(at), seeds(at)) else {
@@ -224,13 +224,13 @@ fn claims() -> Vec<Claim> {
     vec![
         Claim::all(
             "C1",
-            "MIKAN is not worse than the Transformer by .5 BLEU",
+            "MIKAN is not worse than the Transformer by 0.5 BLEU",
             not_worse("MIKAN"),
         )
         .one_sided(),
         Claim::all(
             "C2",
-            "IKAN-direct is not worse than the Transformer by .5 BLEU",
+            "IKAN-direct is not worse than the Transformer by 0.5 BLEU",
             not_worse("IKAN-direct"),
         )
         .one_sided(),

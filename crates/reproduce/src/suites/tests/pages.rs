@@ -40,7 +40,7 @@ fn pages_say_what_is_inadequate_beyond_belief_or_nothing_new() {
     }
 }
 
-/// An account of results with the value .2, and artefacts that a function gives.
+/// An account of results with the value 0.2, and artefacts that a function gives.
 fn drawn<T>(
     suite: &'static Suite,
     plan: &Plan,
@@ -164,7 +164,7 @@ fn figures_are_drawn_from_what_their_units_leave() {
             let lines: Vec<&str> = table.lines().collect();
             assert_eq!(lines.len(), 3 * 3 * 8 * 9 + 1);
             assert_eq!(lines[5], r#"IKAN,paper,8,0,1,2,2,",",",",0.8"#);
-            // The third word has the most weight in the mean, .47, and stands in the first place as well.
+            // The third word has the most weight in the mean, 0.47, and stands in the first place as well.
             let looked = ["a (3), 0.47"; 4].join(" | ");
             assert!(
                 page.contains(&format!("| IKAN | paper | 2 | {looked} |")),

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn dependences_worked_out_by_hand() {
-        // Two heads with correlations .5 and -.1 in two dimensions: mean .2, mean size .3.
+        // Two heads with correlations 0.5 and -0.1 in two dimensions: mean 0.2, mean size 0.3.
         let of_pair = |c: f32| array![[1.0, c], [c, 1.0]];
         let all = ndarray::stack![Axis(0), of_pair(0.5), of_pair(-0.1)];
         let close = |start: f64, expected: [f64; 5]| {
@@ -246,7 +246,7 @@ mod tests {
         };
         let distance = 0.08f64.sqrt();
         close(0.1, [0.2, 0.1, 2.0, 0.3, distance]);
-        // A start at zero counts as .025.
+        // A start at zero counts as 0.025.
         close(0.0, [0.2, 0.0, 8.0, 0.3, distance]);
     }
 
