@@ -1,4 +1,4 @@
-//! What the released code sets for Table 4, by model and set, and what is set here where it lacks the model.
+//! Settings of the released code for Table 4, by model and set, and ours where it lacks the model.
 
 /// Heads of the attention layer: those of the released code, and 8 where it lacks the model.
 pub(crate) fn heads(model: &str, set: &str) -> usize {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a run has done.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Units that this run finished.
@@ -199,9 +199,10 @@ impl<'a> Running<'a> {
 
     /// Trains to the end, inspects the model and records the row; `None` if it was stopped before.
     ///
-    /// The loop is not [`Trainer::fit`](bochner_models::training::Trainer::fit), which follows one measure of dfdx's models:
-    /// graph attention's rule looks at two measures, the R-number chooses another epoch, and Gaussian processes and naive
-    /// Bayes are not dfdx's. A loop for both would share the `while` alone and cost a trait, more lines than it saves.
+    /// The loop is not [`Trainer::fit`](bochner_models::training::Trainer::fit), which follows one measure of dfdx's
+    /// models: graph attention's rule looks at two measures, the R-number chooses another epoch, and Gaussian processes
+    /// and naive Bayes are not dfdx's. A loop for both would share the `while` alone and cost a trait, more lines than
+    /// it saves.
     fn finish(mut self, run: &Run<'_>, display: &mut Worker) -> Result<Option<Row>, Error> {
         let mut clock = Instant::now();
         let mut saved = Instant::now();
@@ -332,8 +333,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What is found in the model after the last epoch and in the others that are to be inspected. The trial is of no
-    /// further use.
+    /// Returns the findings in the model after the last epoch and in the others that are to be inspected. The trial is
+    /// of no further use.
     fn findings(&mut self, stopped: &dyn Fn() -> bool) -> Result<Findings, Error> {
         let curves = Findings::from(self.history.artefacts());
         let (moments, named) = (self.trial.inspected(), Error::of_unit);

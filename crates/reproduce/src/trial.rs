@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// What one epoch of training reports.
+/// The report of one epoch of training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// The training loss.
@@ -34,7 +34,7 @@ pub struct Step {
     pub mse: f64,
 }
 
-/// How good a model is after an epoch, in the metric of the suite.
+/// The quality of a model after an epoch, in the metric of the suite.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluation {
     /// The value on the validation part; `None` without one.
@@ -73,7 +73,7 @@ impl Moment {
     }
 }
 
-/// What is found in a model at the end.
+/// The findings in a model at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Numbers, by name, which become part of the row.

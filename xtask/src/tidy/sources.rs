@@ -33,13 +33,13 @@ pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
             let mut found = in_file(&name, file, &text);
             found.extend(formulas::breaches(&text));
             found.extend(settings::breaches(&name, &text));
-            found.extend(voice::breaches(&name, &text));
+            found.extend(voice::breaches(&text));
             let shown = file.display();
             breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));
         }
     }
     for file in rust_files(&root().join("xtask"))? {
-        let found = voice::breaches("xtask", &fs::read_to_string(&file)?);
+        let found = voice::breaches(&fs::read_to_string(&file)?);
         let shown = file.strip_prefix(root()).unwrap_or(&file).display();
         breaches.extend(found.into_iter().map(|breach| format!("{shown}{breach}")));
     }

@@ -169,7 +169,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (directory, store)
 }
 
-/// The row of a unit but for the time it took.
+/// The row of a unit without the time it took.
 fn row(unit: &Unit, store: &Store) -> Row {
     let row = store.row(unit).unwrap().unwrap();
     Row {
@@ -178,7 +178,7 @@ fn row(unit: &Unit, store: &Store) -> Row {
     }
 }
 
-/// What the first unit measures in its epochs, the smallest and the largest.
+/// The smallest and the largest measure of the first unit in its epochs.
 fn states() -> (Vec<f64>, f64, f64) {
     let step = |state: &mut f64, _| {
         *state *= 3.7 * (1.0 - *state);

@@ -144,7 +144,7 @@ impl Independence for Watched<'_> {
     }
 }
 
-/// How two graphs agree: F1 of the joined pairs, the same pairs, and the same marks as well.
+/// The agreement of two graphs: F1 of the joined pairs, the same pairs, and the same marks as well.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     f1: f64,
@@ -166,7 +166,7 @@ fn agreement(found: &MixedGraph, truth: &MixedGraph) -> Agreement {
     }
 }
 
-/// What one graph showed.
+/// The results of one graph.
 struct Recovered {
     seen: Seen,
     search: Agreement,
@@ -242,7 +242,7 @@ fn recover(mut case: Case, hidden: usize) -> Result<Recovered, Error> {
     })
 }
 
-/// What one graph showed with each number of samples.
+/// The results of one graph with each number of samples.
 #[derive(Default)]
 struct FromSamples {
     search: [Agreement; SAMPLES.len()],

@@ -30,14 +30,14 @@ const IMPLICIT: [&str; 2] = ["IKA-S", "IKA-NS"];
 
 const SETS: [&str; 5] = ["MR", "CR", "SST", "SUBJ", "TREC"];
 
-/// Where the settings of all models are chosen: on the first fold of each.
+/// The sets on which the settings of all models are chosen: on the first fold of each.
 static CHOSEN_ON: [&str; 2] = ["MR", "TREC"];
 
 /// The norms that validation chooses among on each set, with IKAN on its first fold.
 const NORMS: [f64; 2] = [1.5, 3.0];
 const NORMS_AT_PAPER: [f64; 4] = [1.5, 1.8, 2.0, 3.0];
 
-/// What validation chooses among: width, dropout, word dropout, epochs, step size, L2.
+/// The candidates of validation: width, dropout, word dropout, epochs, step size, L2.
 type Candidate = (usize, f64, f64, usize, f64, f64);
 
 /// The candidates at scale `desk`, for all sets together; in each list the cheapest are first.
@@ -47,7 +47,8 @@ const GRID: [Candidate; 8] = [
     (128, 0.1, 0.0, 6, 1e-3, 0.0), (128, 0.1, 0.1, 6, 1e-3, 0.0), (128, 0.3, 0.0, 6, 1e-3, 0.0), (128, 0.3, 0.1, 6, 1e-3, 0.0),
 ];
 
-/// The candidates for a set on which the choice among the first ones misses the gate: longer training, stronger dropout.
+/// The candidates for a set on which the choice among the first ones misses the gate: longer training, stronger
+/// dropout.
 #[rustfmt::skip]
 const SECOND_GRID: [Candidate; 8] = [
     (64, 0.3, 0.1, 12, 1e-3, 0.0), (64, 0.3, 0.2, 12, 1e-3, 0.0), (64, 0.3, 0.1, 12, 2e-3, 0.0), (64, 0.3, 0.2, 12, 2e-3, 0.0),

@@ -1,4 +1,4 @@
-//! What the heads of graph attention have learnt: Figure 5.
+//! Findings in the heads of graph attention: Figure 5.
 
 use crate::trial::correlations;
 use crate::trial::nodes::heads::apart;
@@ -23,7 +23,8 @@ const HEAD: [&str; 7] = [
 /// The standard deviation of a coordinate of GAT's spectral points.
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// Says what the pictures of the heads of graph attention are; returns those of the first unit of each arm, with a caption.
+/// Says what the pictures of the heads of graph attention are; returns those of the first unit of each arm, with a
+/// caption.
 pub(super) fn pictures_along_edges<'a>(
     account: &Account<'a>,
     document: &mut Document,
@@ -46,7 +47,8 @@ pub(super) fn pictures_along_edges<'a>(
     pictures
 }
 
-/// What the heads of graph attention have learnt; `when` says in which epoch. Nothing is written without artefacts.
+/// Writes the findings in the heads of graph attention; `when` is the epoch in words. Nothing is written without
+/// artefacts.
 pub(super) fn heads_along_edges(account: &Account<'_>, document: &mut Document, when: &str) {
     let arms = account.plan.compared();
     let rows = arms.filter_map(|arm| row(arm, &found(account, arm).collect::<Vec<_>>()));
@@ -64,7 +66,7 @@ pub(super) fn heads_along_edges(account: &Account<'_>, document: &mut Document, 
     document.table(&HEAD, rows);
 }
 
-/// What the finished units of an arm keep.
+/// The artefacts of the finished units of an arm.
 fn found<'a>(account: &'a Account<'_>, arm: &'a Arm) -> impl Iterator<Item = Artefacts> + 'a {
     let units = arm.units.iter();
     let finished = units.filter(|unit| account.results.row(unit).is_some());
@@ -93,7 +95,7 @@ fn row(arm: &Arm, found: &[Artefacts]) -> Option<Vec<String>> {
     ])
 }
 
-/// Those of each head, averaged over the seeds.
+/// The numbers of each head, averaged over the seeds.
 fn entropies(spreads: &[Spread]) -> String {
     let heads = spreads.first().map_or(0, |spread| spread.entropies.len());
     let head = |head: usize| {
@@ -106,7 +108,7 @@ fn entropies(spreads: &[Spread]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// How large the points in the pictures are, which lie on axes of their own.
+/// The size of the points in the pictures, which lie on axes of their own.
 fn sizes(found: &Artefacts) -> String {
     let points = found.get::<Heads>("heads").and_then(|heads| heads.points);
     let squares = points.iter().flatten().flatten();

@@ -25,7 +25,7 @@ pub static EXPLANATIONS: Study = Study {
     parts: &[recommender, sentences],
 };
 
-/// What recommender and classifier learn: 1 to 3 parents, fewer rivals, 3 to 5 neutral items.
+/// The sessions that recommender and classifier learn: 1 to 3 parents, fewer rivals, 3 to 5 neutral items.
 const SESSIONS: Sessions = Sessions {
     genres: 4,
     items: 4,
@@ -93,7 +93,7 @@ impl Size {
     }
 }
 
-/// What was found about a prediction that is right, name by name; what was not found is left out.
+/// The measures of a prediction that is right, name by name; those that were not found are left out.
 #[derive(Default)]
 struct Seen(BTreeMap<&'static str, f64>);
 
@@ -117,7 +117,7 @@ const RANDOM_CHANGES: &str = "control, as many tokens at random: share of predic
 const RENAMED: &str = "control, the graph under other tokens' names: share that is explained";
 const RENAMED_SETS: &str = "control, that graph: sets asked for, less those of the graph itself";
 
-/// What is measured, and what it must be beyond scale smoke.
+/// The measures, and what they must be beyond scale smoke.
 const MEASURES: [(&str, Allowed); 18] = [
     (CHANGEABLE, Allowed::Anything),
     (EXPLAINED, Allowed::AtLeast(0.8)),

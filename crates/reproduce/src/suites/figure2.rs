@@ -200,7 +200,7 @@ struct Looked<'a> {
     heads: Vec<Vec<f32>>,
 }
 
-/// What the units that tested on the sentence have left.
+/// The artefacts of the units that tested on the sentence.
 fn looked<'a>(account: &Account<'a>) -> Vec<Looked<'a>> {
     let units = account
         .plan

@@ -237,7 +237,7 @@ fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, E
     Ok(Box::new(RowSource::load(set, arms, files, Some(look))?))
 }
 
-/// What is looked at in the weights of a model.
+/// The measures of the weights of a model.
 fn look(seen: &Inspection<f32>) -> Findings {
     let all = seen.weights.len().max(1) as f64;
     let share =

@@ -191,7 +191,7 @@ fn load(set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, 
     Ok(Box::new(prepared.looked_at()))
 }
 
-/// What is measured in both models.
+/// The measures of both models.
 const MEASURES: [&str; 8] = [
     REJECTED,
     HEADS_REJECTED,
@@ -203,7 +203,7 @@ const MEASURES: [&str; 8] = [
     DEVIATION,
 ];
 
-/// What is measured in the copula.
+/// The measures of the copula.
 const COPULA: [&str; 5] = [CORRELATION, START, GROWTH, WITHIN, DISTANCE];
 
 const ACCURACY: Columns<'static> = &[

@@ -264,7 +264,7 @@ const RUNS: Columns<'static> = &[
 ];
 
 /// The settings of a unit. What is common to all models with attention is GAT's, on Pubmed with its own numbers. GCN
-/// has its own, but for the rule that ends training: that is GAT's.
+/// has its own, except for the rule that ends training: that is GAT's.
 pub(super) fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> NodeSettings {
     let pubmed = at.set.title == "Pubmed";
     // Patience ends a run long before 100,000, the limit in GAT's own code.
@@ -307,7 +307,7 @@ pub(super) fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> NodeSettings
     }
 }
 
-/// How a model weighs edges, with the norm `p`; what is not given has its usual value.
+/// The way in which a model weighs edges, with the norm `p`; other settings have their usual values.
 fn attention(model: &str, points: usize, p: Option<f64>) -> AttentionKind {
     let with_p = |kernel: EdgeKernel| {
         kernel

@@ -47,8 +47,8 @@ fn directions(rows: Array2<f64>) -> Array2<f64> {
     rows / norms.insert_axis(Axis(1))
 }
 
-/// What must be zero at the singular vectors of one random kernel matrix, and of the controls |J| over τ: of one of the
-/// weights moved, and of the singular values in place of their inverses.
+/// The numbers that must be zero at the singular vectors of one random kernel matrix, and of the controls |J| over τ:
+/// of one of the weights moved, and of the singular values in place of their inverses.
 type AtSolution = ([f64; ZEROS.len()], [f64; 2]);
 
 const ZEROS: [&str; 4] = [
@@ -160,7 +160,7 @@ fn layer(eta: f64) -> Primal {
     settings(RANK, weights, eta)
 }
 
-/// What is seen of a model: accuracy, and of its kernel matrices the share of the squares of the singular values in the
+/// The measures of a model: accuracy, and of its kernel matrices the share of the squares of the singular values in the
 /// first [`RANK`] and the effective rank; and the objective.
 type Look = [f64; 4];
 
@@ -324,7 +324,7 @@ fn start(case: &mut Case, layer: &Primal) -> Result<Parameters, Error> {
     Ok([wq, wk, layer.initial(size, case.stream())?, wo])
 }
 
-/// What is seen before and after training.
+/// The measures before and after training.
 fn train(seed: usize, eta: f64, steps: u64) -> Result<[Look; 2], Error> {
     let (mut case, layer) = (Case::new(2, seed), layer(eta));
     let centres = case.normal(CLASSES, WIDTH, 0.5);

@@ -1,4 +1,4 @@
-//! What holds for every suite, and what its plan, claims and reports are known to say.
+//! Properties of every suite, and of its plan, claims and reports.
 
 mod pages;
 mod plans;

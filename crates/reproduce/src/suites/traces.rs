@@ -16,7 +16,7 @@ fn traces(account: &Account<'_>, unit: &Unit, place: Place) -> Option<[Trace; 2]
 /// A part of a trace, by layer and head.
 type Part = fn(&Trace) -> &Vec<Vec<f64>>;
 
-/// What a trace holds, by the name that it has in reports.
+/// The contents of a trace, by their names in reports.
 static PARTS: [(&str, Part); 3] = [
     ("similarity", |trace| &trace.similarity),
     ("magnitude", |trace| &trace.magnitude),

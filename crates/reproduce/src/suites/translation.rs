@@ -264,8 +264,9 @@ fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, E
     }))
 }
 
-/// Whether the training losses of all units fall in every epoch, as far as the curves are kept. Where nearly nothing of a
-/// loss is left, a last digit decides whether it rises once: from a twentieth of the first epoch's on it may.
+/// Checks that the training losses of all units fall in every epoch, as far as the curves are kept. Where nearly
+/// nothing of a loss is left, a last digit decides whether it rises once: from a twentieth of the first epoch's on it
+/// may.
 pub(super) fn losses_fall(account: &Account<'_>) -> Mark {
     let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
     let curves = units.filter_map(|unit| {

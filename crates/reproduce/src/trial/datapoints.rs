@@ -14,13 +14,15 @@ use bochner_report::statistics::{mean, population_deviation};
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 
-/// How much the prediction of a copy moves when the visible target of a row is shifted, in units of the shift.
+/// The distance by which the prediction of a copy moves when the visible target of a row is shifted, in units of the
+/// shift.
 pub const FOLLOWED: &str = "share of a shift that the copy follows";
 /// 1 less the distance of that share from 1: a copy that moves too far agrees no better than one that stays behind.
 pub const AGREES: &str = "agreement of the copy's move with the shift";
 /// One less the mean move of the predictions of all other rows, in units of the shift.
 pub const STILL: &str = "share of a shift that others resist";
-/// The mean squared error after the features of visible rows were rotated, column by column, over the targets' variance.
+/// The mean squared error after the features of visible rows were rotated, column by column, over the targets'
+/// variance.
 pub const CORRUPTED: &str = "error after corruption";
 
 /// By how much an intervention shifts a target.
@@ -35,12 +37,12 @@ pub struct NptSettings {
     pub training: TrainingConfig,
     /// Passes over the tables.
     pub epochs: usize,
-    /// What is learnt.
+    /// The task.
     #[serde(flatten)]
     pub learnt: Learnt,
 }
 
-/// What a non-parametric Transformer learns.
+/// The task of a non-parametric Transformer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learnt {
@@ -64,7 +66,7 @@ pub struct Copies {
     pub pairs: usize,
     /// Features of a row: independent normal numbers. The targets are such numbers too, independent of the features.
     pub features: usize,
-    /// How much the hidden target exceeds the visible one.
+    /// The difference of the hidden target and the visible one.
     pub added: f32,
 }
 
@@ -140,7 +142,7 @@ fn look_up(unit: &Unit) -> Result<ModelTrial<LookUp>, AnyError> {
     Ok(ModelTrial { model, probe })
 }
 
-/// Whether the features of visible rows are as drawn.
+/// The order of the features of visible rows, as drawn or rotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Features {
     AsDrawn,
@@ -183,7 +185,7 @@ impl LookUp {
         self.copies.draw(self.seed.child(part).nth(number))
     }
 
-    /// What happens when the visible target of the first row of each test table is shifted: how far the prediction of its
+    /// Shifts the visible target of the first row of each test table and measures how far the prediction of its
     /// copy follows, and how far others stay where they were.
     fn intervention(&self, predict: &Predict<'_>) -> Result<[f64; 2], AnyError> {
         let (mut followed, mut moved, mut others) = (0.0, 0.0, 0);
@@ -291,8 +293,8 @@ pub(super) fn hidden_targets<'a>(
     Ok(ModelTrial { model, probe })
 }
 
-/// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those to
-/// train on, which alone are known.
+/// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those
+/// to train on, which alone are known.
 fn standardised(data: &RegressionData, train: &[usize]) -> Result<(Table, [f64; 2]), AnyError> {
     let (rows, inputs) = (data.inputs.rows(), data.inputs.columns());
     let all: Vec<usize> = (0..rows).collect();
@@ -324,7 +326,7 @@ fn standardised(data: &RegressionData, train: &[usize]) -> Result<(Table, [f64; 
 }
 
 impl HiddenTargets<'_> {
-    /// What the model predicts for each row, in the unit of the targets.
+    /// The prediction of each row, in the unit of the targets.
     fn predictions(&self, trainer: &Trainer) -> Result<Vec<f64>, bochner_models::Error> {
         let target = self.table.columns().len() - 1;
         let predicted = trainer.predict(&self.table, target)?;

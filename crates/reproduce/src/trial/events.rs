@@ -26,11 +26,11 @@ pub const MOST_FREQUENT: &str = "most frequent last kind";
 pub struct EventSettings {
     /// Features of times; without any the model sees none.
     pub time: Vec<TimeSense>,
-    /// What the model takes for times.
+    /// The features of times.
     pub clock: Clock,
     /// The unit of the features' periods, in that of the data.
     pub unit: f64,
-    /// How many events are read, counted from the end of a sequence; one more is foretold.
+    /// The number of events that are read, counted from the end of a sequence; one more is foretold.
     pub longest: usize,
     /// The encoder, whose width includes the features of times.
     pub encoder: EncoderConfig,
@@ -42,7 +42,7 @@ pub struct EventSettings {
     pub epochs: usize,
 }
 
-/// What a model takes for the times of events.
+/// The features that a model has of the times of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
@@ -121,7 +121,8 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The mean distance between the logits on the test part, as it is and with other times. Positions stay what they are.
+    /// The mean distance between the logits on the test part, as it is and with other times. Positions stay what they
+    /// are.
     fn moved(&self, trainer: &Trainer) -> Result<f64, bochner_models::Error> {
         let clock = match self.settings.clock {
             Clock::Position => Clock::Position,
@@ -143,7 +144,7 @@ impl Next<'_> {
         Ok(sum / count as f64)
     }
 
-    /// How often the kind that is last most often in training is last in the test part, too.
+    /// The share of test sequences whose last kind is the most frequent last kind of training.
     fn most_frequent(&self) -> f64 {
         let last = |events: &Events| events.kinds.last().copied();
         let [train, _, test] = &self.parts;
@@ -247,7 +248,8 @@ mod tests {
         );
     }
 
-    /// A model that has seen nothing but kind 0 come next names it always: how often that is right tells the parts apart.
+    /// A model that has seen nothing but kind 0 come next names it always: how often that is right tells the parts
+    /// apart.
     #[test]
     fn each_number_is_that_of_its_own_part() {
         let kinds = [

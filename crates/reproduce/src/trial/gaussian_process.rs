@@ -74,7 +74,7 @@ pub(crate) fn start<'a>(
     Ok(ModelTrial { model, probe: task })
 }
 
-/// Where the terms of a spectral mixture start is drawn anew on every split.
+/// The starts of the terms of a spectral mixture, which are drawn on every split.
 fn process(
     settings: &ProcessSettings,
     train: &Observations,
@@ -123,7 +123,7 @@ impl Rows {
     }
 }
 
-/// What one factor of the covariance matrix gives, where the process stands.
+/// The results of one factor of the covariance matrix at the process's hyper-parameters.
 struct Standing {
     gradient: EvidenceGradient,
     /// For all rows, in the order of the set.
@@ -216,7 +216,8 @@ impl Training for Process {
     }
 }
 
-/// What the next epoch depends on: the epochs done, and the coordinates of the process with both moments of Adam.
+/// The state that the next epoch depends on: the epochs done, and the coordinates of the process with both moments of
+/// Adam.
 type Saved = (usize, [Vec<f64>; 3]);
 
 impl Probe for Task<'_> {

@@ -1,4 +1,4 @@
-//! What is measured in the epochs of a unit, which of them validation chooses, and when training ends.
+//! The measures of a unit's epochs, the choice of one by validation, and the end of training.
 
 use bochner_report::row::{Artefacts, Curve};
 use bochner_report::suite::Direction;
@@ -30,10 +30,10 @@ pub struct History {
 impl History {
     /// The epoch that validation chooses, counted from zero; `None` without validation part.
     ///
-    /// Without a patience it is the first one with the best validation value, and training never ends early. With one, the
-    /// rule is that of graph attention networks. Training ends when neither the loss nor the error on the validation part
-    /// has been as good as ever for so many epochs in a row. The chosen epoch is the last one in which both were, which is
-    /// not always the one with the smallest error. Equal values are as good.
+    /// Without a patience it is the first one with the best validation value, and training never ends early. With one,
+    /// the rule is that of graph attention networks. Training ends when neither the loss nor the error on the
+    /// validation part has been as good as ever for so many epochs in a row. The chosen epoch is the last one in which
+    /// both were, which is not always the one with the smallest error. Equal values are as good.
     ///
     /// Both are functions of the curves alone, and what follows the end changes neither. So a run that goes on from a
     /// checkpoint ends in the same epoch and chooses the same one.

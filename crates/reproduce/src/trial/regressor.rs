@@ -72,7 +72,7 @@ fn sees_order(mechanism: &Variant) -> bool {
     mechanism.card().symmetry.sees_order()
 }
 
-/// What is looked at in attention weights, in the epoch of the V-number and after the last one.
+/// The measures of attention weights, in the epoch of the V-number and after the last one.
 pub type Look = fn(&Inspection<f32>) -> Findings;
 
 /// Sets up the training.

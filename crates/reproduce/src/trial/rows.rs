@@ -1,4 +1,4 @@
-//! What models of tables are trained on and judged by.
+//! Data and errors of models of tables.
 
 use super::datapoints::{self, NptSettings};
 use super::gaussian_process::{self, ProcessSettings};

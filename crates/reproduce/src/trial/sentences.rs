@@ -51,7 +51,7 @@ impl SentenceSettings {
         Settings::of(&own)
     }
 
-    /// What a choice is made among, in words.
+    /// The settings among which a choice is made, in words.
     pub(crate) fn brief(&self) -> String {
         format!(
             "width {}, dropout {}, of words {}, {} epochs, rate {}, L2 {}",
@@ -79,7 +79,8 @@ pub(crate) struct Corpus {
 /// The measure of how much heads differ: the mean Jensen-Shannon divergence between the rows of two heads.
 pub const DIVERSITY: &str = "diversity";
 
-/// How much heads differ, in another measure: the standard deviation of a weight over the heads, summed over the words.
+/// The difference of heads by another measure: the standard deviation of a weight over the heads, summed over the
+/// words.
 pub const SPREAD: &str = "spread";
 
 impl Corpus {
@@ -136,7 +137,7 @@ fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<ModelTrial<Sentence
         let mut numbers = vocabulary.encode(words);
         numbers.truncate(settings.longest);
         if numbers.is_empty() {
-            // A sentence without any word left after cleaning has one that nobody knows.
+            // A sentence without any word left after cleaning has one that is in no vocabulary.
             numbers.push(Vocabulary::UNKNOWN);
         }
         numbers
@@ -182,7 +183,7 @@ impl Sentences<'_> {
         Ok(1.0 - trainer.assess(&sentences, &labels)?.error)
     }
 
-    /// How much the heads differ over all test sentences, and their weights on one of them.
+    /// The difference of the heads over all test sentences, and their weights on one of them.
     fn look(&self, trainer: &Trainer, row: usize) -> Result<Findings, AnyError> {
         let test = select(&self.sentences, &self.split.test);
         let (mut diversity, mut spread) = (0.0, 0.0);

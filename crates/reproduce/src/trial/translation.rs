@@ -48,7 +48,7 @@ const SHOWN: usize = 8;
 /// Lines of similar length that are translated with one bound on the length.
 const TOGETHER: usize = 64;
 
-/// How lines are compared; the second is for lines that are tokenised already.
+/// The comparison of lines; the second is for lines that are tokenised already.
 pub(crate) fn bleu() -> [BleuConfig; 2] {
     let tokenised = BleuConfig {
         tokenisation: Tokenisation::None,
@@ -84,7 +84,7 @@ impl Source for Corpus {
 struct Read<'a> {
     text: &'a ParallelText,
     pairs: Vec<Pair>,
-    /// How many of them were cut.
+    /// The number of them that were cut.
     cut: usize,
 }
 
@@ -208,7 +208,7 @@ impl Translator<'_> {
         score(&lines, part.text, &config)
     }
 
-    /// What is found in the model after the last epoch.
+    /// Returns the findings in the model after the last epoch.
     fn at_last(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
         let updates = trainer.steps_done() as f64;
         let others = self.others.iter().map(|(_, part)| part);

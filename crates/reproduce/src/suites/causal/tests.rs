@@ -1,4 +1,4 @@
-//! How graphs are compared, and which of them are left out.
+//! Tests of the comparison of graphs, and of those that are left out.
 
 use super::*;
 use ndarray::array;

@@ -11,8 +11,8 @@ use bochner_report::statistics::{mean, population_deviation};
 use bochner_report::{Account, Number, Preset};
 use std::collections::BTreeMap;
 
-/// The error of each model that sees the order of rows, beside its error with the rows permuted. Nothing is written where no
-/// model does.
+/// The error of each model that sees the order of rows, beside its error with the rows permuted. Nothing is written
+/// where no model does.
 pub(super) fn order_of_rows(account: &Account<'_>, document: &mut Document) {
     const COLUMNS: Columns<'static> = &[
         ("set", Column::Set),
@@ -39,8 +39,8 @@ pub(super) fn order_of_rows(account: &Account<'_>, document: &mut Document) {
     );
 }
 
-/// Writes the results of each model if validation chooses its norm on each split, among those of all of its arms. Nothing is
-/// written where a model has one norm alone.
+/// Writes the results of each model if validation chooses its norm on each split, among those of all of its arms.
+/// Nothing is written where a model has one norm alone.
 pub(super) fn norms_of_each_split(account: &Account<'_>, document: &mut Document) {
     let arms = account.plan.compared().filter(|arm| arm.tag.is_none());
     let rows: Vec<Vec<String>> = arms.filter_map(|arm| chosen_row(account, arm)).collect();
@@ -101,7 +101,7 @@ fn chosen_row(account: &Account<'_>, arm: &Arm) -> Option<Vec<String>> {
     ])
 }
 
-/// Whether the two readings of a method give other numbers.
+/// Compares the numbers of the two readings of a method.
 pub(super) fn presets_differ(account: &Account<'_>) -> Mark {
     let (plan, results) = (account.plan, account.results);
     let released = plan

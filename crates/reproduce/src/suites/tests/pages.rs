@@ -1,4 +1,4 @@
-//! What pages say and draw beyond what published ones do.
+//! Texts and pictures of pages beyond the published ones.
 
 use super::*;
 use crate::trial::translation::{Place, Trace};
@@ -61,7 +61,7 @@ fn drawn<T>(
     })
 }
 
-/// What the units of figures leave.
+/// The artefacts of units of figures.
 fn left(unit: &Unit) -> Artefacts {
     let weights = vec![vec![0.5_f32, 0.2, 0.3, 0.1, 0.8, 0.1, 0.0, 0.0, 1.0]; 8];
     let spread = Spread {
@@ -118,8 +118,8 @@ fn figures_are_drawn_from_what_their_units_leave() {
                 ("figure2-mikan-released.svg", 4),
             ],
         ),
-        // Two numbers of MIKAN and of the Transformer with a bar at each of nine norms, and nine norms; no unit has left a
-        // histogram of its last epoch.
+        // Two numbers of MIKAN and of the Transformer with a bar at each of nine norms, and nine norms; no unit has
+        // left a histogram of its last epoch.
         (
             &FIGURE_4,
             Scale::Desk,

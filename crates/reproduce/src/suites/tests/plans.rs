@@ -1,4 +1,4 @@
-//! What is planned, and what choices make of it.
+//! Plans, and their arms that choices make.
 
 use super::*;
 use crate::mechanisms::OF_OTHER_PAPERS;

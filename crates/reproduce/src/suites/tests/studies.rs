@@ -1,4 +1,4 @@
-//! What studies find at scale smoke, and whether the published rows and reports of scale desk are of one piece.
+//! Findings of studies at scale smoke, and the agreement of published rows and reports of scale desk.
 
 use super::directory;
 use crate::Config;
@@ -16,7 +16,7 @@ fn studies() -> impl Iterator<Item = &'static Study> {
     })
 }
 
-/// What every study finds at scale smoke.
+/// The findings of every study at scale smoke.
 static SMOKE: LazyLock<Vec<(&Study, Vec<Finding>)>> = LazyLock::new(|| {
     let measured = |study: &'static Study| {
         let findings = study.measure(Scale::Smoke, || true);
@@ -25,7 +25,7 @@ static SMOKE: LazyLock<Vec<(&Study, Vec<Finding>)>> = LazyLock::new(|| {
     studies().map(measured).collect()
 });
 
-/// What a study states is seen at scale smoke, but for what this scale shows without judging.
+/// The statement of a study holds at scale smoke, where the scale judges it.
 #[test]
 fn studies_find_what_they_state() {
     for (study, findings) in SMOKE.iter() {

@@ -1,4 +1,4 @@
-//! What holds for the trial of every model.
+//! Properties of the trial of every model.
 
 use super::*;
 use crate::trial::sentences::BayesSettings;

@@ -65,7 +65,7 @@ fn data(target: impl Fn(usize) -> f64) -> RegressionData {
     }
 }
 
-/// Which targets of a table are known when it is predicted from.
+/// The targets of a table that are known when it is predicted from.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
     /// The targets of the training part are known.

@@ -1,4 +1,4 @@
-//! What the heads of a layer have learnt, and how they differ.
+//! Measures of what the heads of a layer have learnt, and of their differences.
 
 use crate::energy::{GaussianTest, excess_kurtosis};
 use crate::trial::Findings;
@@ -15,7 +15,8 @@ const CELLS: usize = 20;
 /// The largest standard deviation of numbers between 0 and 1.
 const LARGEST: f64 = 0.5;
 
-/// The measure of how much heads differ: the standard deviation of an edge's weight over the heads, mean over the edges.
+/// The measure of how much heads differ: the standard deviation of an edge's weight over the heads, mean over the
+/// edges.
 pub const DEVIATION: &str = "deviation";
 /// The mean absolute correlation of different heads, of the mean over the latent dimensions.
 pub const CORRELATION: &str = "correlation";
@@ -29,7 +30,7 @@ pub const WITHIN: &str = "correlation within a dimension";
 pub const DISTANCE: &str = "distance to the identity";
 /// One where the energy test rejects a Gaussian for at least one head, and zero elsewhere.
 pub const REJECTED: &str = "rejected at 1 %";
-/// How many heads it rejects a Gaussian for.
+/// The number of heads for which it rejects a Gaussian.
 pub const HEADS_REJECTED: &str = "heads rejected";
 /// For how many heads it rejects a Gaussian before training.
 pub const REJECTED_AT_START: &str = "heads rejected before training";
@@ -48,8 +49,8 @@ const LEVEL: f64 = 0.01;
 /// Points that are drawn of each head's density for the test.
 pub(super) const TESTED: usize = 512;
 
-/// What a correlation before training counts as at least. A correlation that starts at zero is soon twice its start,
-/// which would be no test.
+/// The least value that a correlation before training counts as. A correlation that starts at zero is soon twice its
+/// start, which would be no test.
 pub const LEAST_START: f64 = 0.025;
 
 /// A layer before training.
@@ -64,7 +65,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// What a layer starts from, and the points `tested`, which were drawn of its density.
+    /// The start of a layer, and the points `tested`, which were drawn of its density.
     pub(super) fn of(
         seen: &GraphInspection<f32>,
         tested: &Array3<f32>,
@@ -78,7 +79,7 @@ impl Start {
     }
 }
 
-/// What is measured in a layer: in the points `tested`, which were drawn of its density, and against the layer before
+/// The measures of a layer: in the points `tested`, which were drawn of its density, and against the layer before
 /// training; `seed` draws what the points are compared with.
 pub(super) fn measures(
     seen: &GraphInspection<f32>,
@@ -115,7 +116,7 @@ fn size(points: &Array3<f32>) -> f64 {
     .sqrt()
 }
 
-/// How far the points of the heads are from a Gaussian's, and how large they are.
+/// The distance of the heads' points from a Gaussian's, and their size.
 fn shape_of_densities(
     points: &Array3<f32>,
     start: Start,
@@ -141,7 +142,7 @@ fn shape_of_densities(
     ])
 }
 
-/// How much heads depend on each other, by their correlation in each latent dimension, `[D, H, H]`.
+/// The dependence of heads on each other, by their correlation in each latent dimension, `[D, H, H]`.
 fn dependences(correlation: &Array3<f32>, start: f64) -> Vec<(&'static str, f64)> {
     let all = correlation.mapv(f64::from);
     let (Some(mean), Some(sizes)) = (
@@ -184,7 +185,7 @@ pub(super) fn learnt(seen: &GraphInspection<f32>) -> Option<Heads> {
     Some(crate::trial::learnt_heads(Some(points), correlation))
 }
 
-/// How the weights of edges spread over the heads, and within each head over a node's neighbours.
+/// The spread of the weights of edges over the heads, and within each head over a node's neighbours.
 pub(super) fn spread(seen: &EdgeWeights<f32>) -> Spread {
     let deviation = |edge: ArrayView1<'_, f32>| {
         let weights: Vec<f64> = edge.iter().map(|&w| w.into()).collect();

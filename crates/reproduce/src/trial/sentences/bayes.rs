@@ -14,7 +14,7 @@ use std::path::Path;
 /// The settings of naive Bayes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BayesSettings {
-    /// What is added to every count.
+    /// The number that is added to every count.
     pub alpha: f64,
     /// Passes over the training rows: one counts them all.
     pub epochs: usize,
@@ -27,7 +27,8 @@ impl BayesSettings {
 
 /// Sets up naive Bayes on uni- and bigrams.
 ///
-/// $$ \log p(c \mid x) = \log\frac{n_c}{n} + \sum_{w \in x} \log\frac{n_{cw} + \alpha}{\sum_v (n_{cv} + \alpha)} + \dots $$
+/// $$ \log p(c \mid x) = \log\frac{n_c}{n} + \sum_{w \in x} \log\frac{n_{cw} + \alpha}{\sum_v (n_{cv} + \alpha)} +
+/// \dots $$
 ///
 /// where $n_{cw}$ is how often the word or pair $w$ occurs in the training sentences of class $c$; what occurs in none
 /// is passed over.
@@ -55,7 +56,7 @@ pub(super) struct NaiveBayes<'a> {
     corpus: &'a Corpus,
     split: &'a Split,
     alpha: f64,
-    /// How often a word or a pair occurs in each class.
+    /// The number of times that a word or a pair occurs in each class.
     counts: HashMap<Gram<'a>, Vec<f64>>,
     epochs: usize,
 }

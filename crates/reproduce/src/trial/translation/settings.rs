@@ -26,8 +26,8 @@ pub struct TranslationSettings {
     pub smoothing: f64,
     /// Tokens of a pair's longer side, its mark included, beyond which training leaves it out.
     pub longest: usize,
-    /// How many times as long as the other a side of a pair may be, marks not counted: training leaves out what is
-    /// beyond it. `None` is no bound.
+    /// The largest ratio of the lengths of a pair's sides, without marks: training leaves out pairs beyond it. `None`
+    /// is no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_ratio: Option<f64>,
     /// Positions of the model: sides of validation and test are cut to so many tokens, marks included.
@@ -59,7 +59,7 @@ impl TranslationSettings {
         Settings::of(&own)
     }
 
-    /// What a choice is made among, in words.
+    /// The settings among which a choice is made, in words.
     pub(crate) fn brief(&self) -> String {
         let (dropout, rate) = (self.encoder.layer.dropout, self.training.learning_rate);
         format!("dropout {dropout}, rate {rate}")

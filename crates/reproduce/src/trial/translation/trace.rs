@@ -1,5 +1,4 @@
-//! What the heads of a translator rely on: how similar a query is to its nearest key, and how large keys and queries
-//! are.
+//! Traces of a translator's heads: the similarity of a query to its nearest key, and the size of keys and queries.
 
 use super::Translator;
 use crate::trial::Findings;
