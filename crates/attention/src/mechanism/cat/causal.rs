@@ -45,7 +45,11 @@ pub(super) fn attend<T: Real>(
             matmul_in(buffers, one, past, values, T::zero(), target);
         }
         let outputs = output.chunks_exact_mut(width);
-        for ((i, row), output) in rows.clone().zip(weights.chunks_exact(rows.end)).zip(outputs) {
+        for ((i, row), output) in rows
+            .clone()
+            .zip(weights.chunks_exact(rows.end))
+            .zip(outputs)
+        {
             for (j, &weight) in (first..=i).zip(&row[first..]) {
                 let value = output.iter_mut().zip(values.row(j));
                 value.for_each(|(to, &x)| *to += weight * x);
@@ -72,9 +76,16 @@ pub(super) fn pull<T: Real>(
         let target = MatMut::new(&mut products, count, end);
         let (g_rows, seen) = (g.row_range(rows.clone()), values.row_range(0..end));
         matmul_in(buffers, one, g_rows, seen.t(), T::zero(), target);
-        let pairs = weights.chunks_exact_mut(end).zip(products.chunks_exact(end));
+        let pairs = weights
+            .chunks_exact_mut(end)
+            .zip(products.chunks_exact(end));
         for (i, (weights, products)) in rows.zip(pairs) {
-            let delta: T = g.row(i).iter().zip(output.row(i)).map(|(&g, &o)| g * o).sum();
+            let delta: T = g
+                .row(i)
+                .iter()
+                .zip(output.row(i))
+                .map(|(&g, &o)| g * o)
+                .sum();
             for (j, (weight, &product)) in weights[..=i].iter_mut().zip(products).enumerate() {
                 let factor = distribution.factor(i - j);
                 of_scores[i - j] += *weight * (factor * product - delta);

@@ -289,7 +289,10 @@ impl<T: Real> Mechanism<T> for Primal {
         let (output, scores, squares) = call.attend(&projections);
         let loss = call.loss(&projections, squares);
         let penalty = loss.penalty(call.batch);
-        no_overflow("penalty or output", [penalty.as_slice().expect("one axis"), row_major(&output)])?;
+        no_overflow(
+            "penalty or output",
+            [penalty.as_slice().expect("one axis"), row_major(&output)],
+        )?;
         let saved = Saved {
             scores,
             projections,
