@@ -101,10 +101,31 @@ fn wrapped(tag: &str, inside: &str) -> String {
     format!("<{tag}>{inside}</{tag}>")
 }
 
-/// Escapes text and turns back quotes into code, double asterisks into bold.
+/// Escapes text and turns back quotes into code, double asterisks into bold, single ones around words into emphasis.
 fn inline(text: &str) -> String {
     let code = toggled(&escape(text), "`", "code");
-    toggled(&code, "**", "strong")
+    emphasised(&toggled(&code, "**", "strong"))
+}
+
+/// Emphasises what stands between an asterisk before a letter and the next one behind a letter: not a product.
+fn emphasised(text: &str) -> String {
+    let is_letter = |c: char| c.is_alphabetic();
+    let mut html = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('*') {
+        html.push_str(before);
+        match behind.split_once('*') {
+            Some((word, after)) if word.starts_with(is_letter) && word.ends_with(is_letter) => {
+                let _ = write!(html, "<em>{word}</em>");
+                rest = after;
+            }
+            _ => {
+                html.push('*');
+                rest = behind;
+            }
+        }
+    }
+    html + rest
 }
 
 fn toggled(text: &str, mark: &str, tag: &str) -> String {
@@ -172,6 +193,15 @@ mod tests {
         for outside in ["http://", "https://", "src=\"/", "@import", "url("] {
             assert!(!html.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn single_asterisks_emphasise_words_and_not_products() {
+        let mut document = Document::new("a");
+        document.text("*By weight* is 2 * 3 * x, and **bold**, *partly*");
+        let html = document.to_html();
+        let want = "<em>By weight</em> is 2 * 3 * x, and <strong>bold</strong>, <em>partly</em>";
+        assert!(html.contains(want), "{html}");
     }
 
     #[test]
