@@ -347,7 +347,7 @@ impl<'a> Running<'a> {
             self.go_to(&self.checkpoint.weights(moment), epoch + 1)?;
             let others = self.trial.findings(moment, stopped);
             let others = others.map_err(named(self.unit))?;
-            // What is looked at alike in both epochs has two names.
+            // A measure that both epochs have gets two names.
             found = match moments {
                 [_] => found.at_last().and(others),
                 _ => found.and(others),

@@ -35,8 +35,8 @@ impl History {
     /// validation part has been as good as ever for so many epochs in a row. The chosen epoch is the last one in which
     /// both were, which is not always the one with the smallest error. Equal values are as good.
     ///
-    /// Both are functions of the curves alone, and what follows the end changes neither. So a run that goes on from a
-    /// checkpoint ends in the same epoch and chooses the same one.
+    /// The end and the chosen epoch depend on the curves alone, and later epochs change neither. So a run that goes on
+    /// from a checkpoint ends in the same epoch and chooses the same one.
     ///
     /// # Reference
     /// P. Veličković et al., *Graph Attention Networks*, 2018, and its code.
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn training_goes_on_as_long_as_loss_or_error_is_as_good_as_ever() {
-        // Both fall, then the error alone, then the loss alone, then neither for four epochs, then both.
+        // Loss and error fall, then the error alone, then the loss alone, then neither for four epochs, then both.
         let falling = curves(
             &[1.0, 0.9, 0.95, 0.8, 0.81, 0.82, 0.83, 0.84, 0.1],
             &[0.5, 0.4, 0.30, 0.4, 0.40, 0.40, 0.40, 0.40, 0.1],

@@ -40,7 +40,7 @@ pub(super) fn order_of_rows(account: &Account<'_>, document: &mut Document) {
 }
 
 /// Writes the results of each model if validation chooses its norm on each split, among those of all of its arms.
-/// Nothing is written where a model has one norm alone.
+/// A model with one norm alone has no lines.
 pub(super) fn norms_of_each_split(account: &Account<'_>, document: &mut Document) {
     let arms = account.plan.compared().filter(|arm| arm.tag.is_none());
     let rows: Vec<Vec<String>> = arms.filter_map(|arm| chosen_row(account, arm)).collect();

@@ -163,7 +163,7 @@ fn a_model_that_looks_targets_up_has_no_error_follows_shifts_and_fails_without_c
         };
         let error = |features| probe.error(&predict, "test", features).unwrap();
         let without = error(Features::Rotated);
-        // What it predicts then is no nearer than the mean.
+        // Its prediction is then no nearer than the mean.
         assert!(without >= 1.0, "{without}");
         let missing = f64::from(1.0 - share);
         assert!((error(Features::AsDrawn) - missing.powi(2) * without).abs() < 1e-6);
