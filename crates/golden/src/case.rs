@@ -103,7 +103,7 @@ impl<'a, T: Real> Case<'a, T> {
         if x.shape() == shape {
             return Ok(x.into_iter().collect());
         }
-        let expected = format!("shape {shape:?}");
+        let expected = format!("of shape {shape:?}");
         Err(Fault::shape(&format!("in.{name}"), &expected, x.shape()))
     }
 
@@ -117,7 +117,7 @@ impl<'a, T: Real> Case<'a, T> {
         let given = self.matrices(name)?;
         let (count, rows, columns) = given.dim();
         if count == 0 || !n.is_multiple_of(count) {
-            let expected = format!("leading axes that fit {n} matrices");
+            let expected = format!("one whose leading axes fit {n} matrices");
             let got = self.tensor(&format!("in.{name}"))?.shape();
             return Err(Fault::shape(&format!("in.{name}"), &expected, got));
         }
@@ -192,10 +192,11 @@ impl<'a, T: Real> Case<'a, T> {
         let mut inputs = self.tensors.keys().filter(|name| name.starts_with("in."));
         match inputs.find(|name| !read.contains(*name)) {
             None => Ok(()),
-            Some(name) => Err(Fault::Unexpected {
-                tensor: name.clone(),
-                reason: "which is no input of this case with these parameters",
-            }),
+            Some(name) => Err(Fault::wrong(
+                name,
+                "an input of this case with these parameters",
+                "given",
+            )),
         }
     }
 }
@@ -203,7 +204,11 @@ impl<'a, T: Real> Case<'a, T> {
 /// `[.., rows, columns]` as `[n, rows, columns]`.
 pub(crate) fn matrices<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array3<T>, Fault> {
     let Some((leading, &[rows, columns])) = x.shape().split_last_chunk() else {
-        return Err(Fault::shape(name, "shape [.., rows, columns]", x.shape()));
+        return Err(Fault::shape(
+            name,
+            "of shape [.., rows, columns]",
+            x.shape(),
+        ));
     };
     let shape = (leading.iter().product(), rows, columns);
     let shaped = x.to_shape(shape).expect("the same number of elements");
@@ -213,7 +218,7 @@ pub(crate) fn matrices<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array3<T>, F
 /// `[.., width]` as `[n, width]`.
 pub(crate) fn rows<T: Clone>(name: &str, x: ArrayD<T>) -> Result<Array2<T>, Fault> {
     let Some((&width, leading)) = x.shape().split_last() else {
-        return Err(Fault::shape(name, "at least 1 axis", x.shape()));
+        return Err(Fault::shape(name, "one with at least 1 axis", x.shape()));
     };
     let shape = (leading.iter().product(), width);
     let shaped = x.to_shape(shape).expect("the same number of elements");

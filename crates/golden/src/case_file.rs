@@ -3,6 +3,7 @@
 use super::error::Fault;
 use super::tensor::{Tensor, check_elements};
 use safetensors::{Dtype, SafeTensors};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use std::collections::{BTreeMap, HashMap};
 
 const FORMAT: &str = "bochner-golden-1";
@@ -41,8 +42,7 @@ impl CaseFile {
         self.choice("f32", &["yes", "no"])?;
         for name in self.tensors.keys() {
             if let Some(reason) = self.objection(name) {
-                let tensor = name.clone();
-                return Err(Fault::Unexpected { tensor, reason });
+                return Err(Fault::wrong(name, reason, "given"));
             }
         }
         for name in &self.gradients {
@@ -78,9 +78,8 @@ impl CaseFile {
 
     /// Any tensor, by its full name.
     pub(crate) fn tensor(&self, name: &str) -> Result<&Tensor, Fault> {
-        self.tensors.get(name).ok_or_else(|| Fault::Missing {
-            tensor: name.to_owned(),
-        })
+        let tensor = self.tensors.get(name);
+        tensor.ok_or_else(|| Fault::entry(name, "given", None))
     }
 
     /// Checks that the file holds these outputs.
@@ -115,6 +114,13 @@ impl CaseFile {
         count.map_err(|_| self.wrong(key, "a whole number of at least 0"))
     }
 
+    /// An entry of the metadata that names a value of a library's type.
+    pub(crate) fn setting<T: DeserializeOwned>(&self, key: &str) -> Result<T, Fault> {
+        let word = self.word(key)?.replace('_', "-");
+        let read = T::deserialize(word.into_deserializer());
+        read.map_err(|error: serde::de::value::Error| self.wrong(key, &error.to_string()))
+    }
+
     /// An entry of the metadata that is a finite number or the word `none`.
     pub(crate) fn number_or_none(&self, key: &str) -> Result<Option<f64>, Fault> {
         match self.word(key)? {
@@ -132,21 +138,21 @@ impl CaseFile {
         let (expected, got) = (self.tensor(other)?.shape(), self.tensor(name)?.shape());
         match got == expected {
             true => Ok(()),
-            false => Err(Fault::shape(name, &format!("shape {expected:?}"), got)),
+            false => Err(Fault::shape(name, &format!("of shape {expected:?}"), got)),
         }
     }
 
-    /// The reason why a tensor of this name has no place in the file.
+    /// The state that a tensor of this name should be in, if it has no place in the file.
     fn objection(&self, name: &str) -> Option<&'static str> {
         match name.split_once('.') {
             Some(("in" | "out", _)) => None,
             Some(("grad", input)) => (!self.gradients.iter().any(|name| name == input))
-                .then_some("which the metadata's `gradients` does not list"),
+                .then_some("listed in the metadata's `gradients`, or absent"),
             _ if name == "cotangent" => self
                 .gradients
                 .is_empty()
-                .then_some("but the metadata lists no `gradients`"),
-            _ => Some("whose name does not begin with in., out. or grad."),
+                .then_some("absent, since the metadata lists no `gradients`"),
+            _ => Some("called in., out. or grad. and more"),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::case::{Case, Done};
 use crate::case_file::CaseFile;
 use crate::error::Fault;
 use bochner_numerics::Real;
+use bochner_spectral::Stationarity;
 
 /// Computes the outputs of a case, and the gradients where there is a cotangent.
 pub(super) type Function<T> = fn(&Case<T>) -> Done;
@@ -104,8 +105,7 @@ pub(super) fn find(file: &CaseFile) -> Result<&'static Kind, Fault> {
 
 /// The points' setting `stationarity`, where it must not be `none`.
 fn is_stationary<T: Real>(c: &Case<T>) -> Result<bool, Fault> {
-    let word = c.choice("stationarity", &["stationary", "nonstationary"])?;
-    Ok(word == "stationary")
+    Ok(c.setting::<Stationarity>("stationarity")? == Stationarity::Stationary)
 }
 
 /// A parameter's name with parts of it replaced one after the other.

@@ -23,15 +23,16 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, results: &Results) -> Result<Ver
             _ => Tolerance::gradients::<T>().bound(values()),
         };
         let Some(ways) = results.get(&tensor) else {
-            return Err(Fault::NotComputed { tensor });
+            return Err(Fault::not_computed(&tensor));
         };
         for got in ways {
             if got.len() != expected.values().len() {
-                return Err(Fault::Differs {
-                    name: format!("number of elements of `{tensor}`"),
-                    expected: format!("that of shape {:?}", expected.shape()),
-                    got: got.len().to_string(),
-                });
+                let found = format!("of {} elements by our code", got.len());
+                return Err(Fault::wrong(
+                    &tensor,
+                    found,
+                    format!("of shape {:?}", expected.shape()),
+                ));
             }
             let found = Worst {
                 tensor: tensor.clone(),

@@ -49,54 +49,14 @@ pub enum Fault {
         /// The corpus's file.
         file: String,
     },
-    /// An entry of the case is missing or has a value that is not allowed.
-    #[error("the entry `{key}` is {got}; it should be {expected}")]
-    Entry {
-        /// Its key.
-        key: String,
-        /// The value that it should have.
-        expected: String,
-        /// Its value in backticks, or `missing`.
-        got: String,
-    },
-    /// A tensor, or a field of a case of text, is missing.
-    #[error("lacks `{tensor}`")]
-    Missing {
-        /// Its name.
-        tensor: String,
-    },
-    /// A tensor, or a field of a case of text, has no place in this case.
-    #[error("holds `{tensor}`, {reason}")]
-    Unexpected {
-        /// Its name.
-        tensor: String,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// A tensor has a type, a shape or an element that is not allowed.
-    #[error("`{tensor}` {got}; it should {expected}")]
-    Tensor {
-        /// Its name.
-        tensor: String,
-        /// The state that it should be in, such as `have shape [2]`.
-        expected: String,
-        /// The state that it is in, such as `has shape [3]`.
-        got: String,
-    },
-    /// An expected value has no counterpart among our results.
-    #[error("asks for `{tensor}`, which this case does not have; check the name")]
-    NotComputed {
-        /// Its name.
-        tensor: String,
-    },
-    /// A value that must be equal differs.
-    #[error("our {name} is {got}, and {expected} was expected")]
-    Differs {
+    /// An entry, a tensor or a value of the case is not what it should be, or differs from ours.
+    #[error("`{name}` is {got}; it should be {expected}")]
+    Wrong {
         /// Its name in the file.
         name: String,
-        /// The value in the file.
+        /// The state that it should be in, such as `of shape [2]`.
         expected: String,
-        /// Our value.
+        /// The state that it is in, such as `of shape [3]`.
         got: String,
     },
     /// Our own code refused the inputs.
@@ -118,22 +78,29 @@ impl Fault {
         }
     }
 
+    /// Something of this name that is not what it should be.
+    pub(crate) fn wrong(name: &str, expected: impl Into<String>, got: impl Into<String>) -> Self {
+        Self::Wrong {
+            name: name.to_owned(),
+            expected: expected.into(),
+            got: got.into(),
+        }
+    }
+
     /// An entry with another value than it should have; `None` if it is missing.
     pub(crate) fn entry(key: &str, expected: impl Into<String>, got: Option<&str>) -> Self {
-        Self::Entry {
-            key: key.to_owned(),
-            expected: expected.into(),
-            got: got.map_or("missing".to_owned(), |got| format!("`{got}`")),
-        }
+        let got = got.map_or("missing".to_owned(), |got| format!("`{got}`"));
+        Self::wrong(key, expected, got)
     }
 
     /// A tensor of another shape than it should have.
     pub(crate) fn shape(tensor: &str, expected: &str, got: &[usize]) -> Self {
-        Self::Tensor {
-            tensor: tensor.to_owned(),
-            expected: format!("have {expected}"),
-            got: format!("has shape {got:?}"),
-        }
+        Self::wrong(tensor, expected, format!("of shape {got:?}"))
+    }
+
+    /// An expected value without a counterpart among our results.
+    pub(crate) fn not_computed(name: &str) -> Self {
+        Self::wrong(name, "a result of this case; check the name", "expected")
     }
 
     /// The fault that ended a computation: one of the file, or an error of our own crates.

@@ -8,8 +8,7 @@
 //!
 //! A case of text is one `.json` file, in the directory or in its folder `text`. Tokens and counts must
 //! be equal there, scores within 1e-9. Some of these cases are about corpora that may not be
-//! redistributed: [`check_directory_with_data`] is told where the corpora are, and a case whose corpus is missing
-//! is listed and counted as *without its corpus*.
+//! redistributed: a case whose corpus is missing is listed and counted as *without its corpus*.
 //!
 //! Nothing is skipped in silence. A file that does not hold to the format fails, naming the tensor
 //! or the entry at fault; an output or gradient that is listed but not computed fails; so does an
@@ -17,10 +16,11 @@
 //! listed and counted as *not served*.
 //!
 //! ```no_run
+//! use bochner_datasets::{DataStore, Policy};
 //! use std::path::Path;
 //!
 //! let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-//! let report = bochner_golden::check_directory(&cases)?;
+//! let report = bochner_golden::check_directory(&cases, &DataStore::new(Policy::Offline))?;
 //! println!("{report}");
 //! assert_eq!([report.failed(), report.not_served()], [0, 0]);
 //! # Ok::<(), bochner_golden::Error>(())
@@ -52,7 +52,7 @@ mod text;
 pub use error::{Error, Fault};
 pub use report::{GoldenReport, Row, Verdict, Worst};
 
-use bochner_datasets::{DataStore, Policy};
+use bochner_datasets::DataStore;
 use bochner_numerics::Real;
 use case::Case;
 use case_file::CaseFile;
@@ -62,31 +62,21 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Checks every case of `dir`, in the order of their names, then every case of its folder `text`.
-///
-/// Corpora are looked for in the user's cache: [`check_directory_with_data`] looks elsewhere.
+/// Checks every case of `dir`, in the order of their names, then every case of its folder `text`. Corpora are looked
+/// for in `store`.
 ///
 /// # Errors
 /// [`Error::Directory`] if the directory cannot be read, [`Error::NoCases`] if it holds no case.
 /// What is wrong with a single file is part of the report.
-pub fn check_directory(dir: &Path) -> Result<GoldenReport, Error> {
-    check_directory_with_data(dir, &DataStore::new(Policy::Offline))
-}
-
-/// Checks the cases of a directory as [`check_directory`] does, with the corpora of a store.
-///
-/// # Errors
-/// Those of [`check_directory`].
-pub fn check_directory_with_data(dir: &Path, store: &DataStore) -> Result<GoldenReport, Error> {
+pub fn check_directory(dir: &Path, store: &DataStore) -> Result<GoldenReport, Error> {
     let mut paths = case_files(dir)?;
     let text = dir.join(TEXT);
     if text.is_dir() {
         paths.extend(case_files(&text)?);
     }
     if paths.is_empty() {
-        return Err(Error::NoCases {
-            dir: dir.to_owned(),
-        });
+        let dir = dir.to_owned();
+        return Err(Error::NoCases { dir });
     }
     let rows = paths.iter().flat_map(|path| check_file(path, store));
     Ok(GoldenReport::new(rows.collect()))

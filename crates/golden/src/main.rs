@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_datasets::{DataStore, Policy};
-use bochner_golden::{GoldenReport, check_directory_with_data};
+use bochner_golden::{GoldenReport, check_directory};
 use clap::Parser;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn check(directory: &Path, data: Option<PathBuf>) -> Result<GoldenReport, Box<dy
         Some(data) => store.with_directory(data)?,
         None => store,
     };
-    Ok(check_directory_with_data(directory, &store)?)
+    Ok(check_directory(directory, &store)?)
 }
 
 /// The directory of the data files that lies beside a directory of cases or beside the one above.

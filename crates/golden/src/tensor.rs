@@ -56,11 +56,11 @@ impl Tensor {
     }
 
     fn wrong_dtype(name: &str, expected: &str, got: Dtype) -> Fault {
-        Fault::Tensor {
-            tensor: name.to_owned(),
-            expected: format!("be stored as {expected}"),
-            got: format!("is stored as {got:?}"),
-        }
+        Fault::wrong(
+            name,
+            format!("stored as {expected}"),
+            format!("stored as {got:?}"),
+        )
     }
 }
 
@@ -73,18 +73,18 @@ pub(crate) fn check_elements<'a>(
 ) -> Result<(), Fault> {
     match x.into_iter().find(|x| !is_allowed(**x)) {
         None => Ok(()),
-        Some(x) => Err(Fault::Tensor {
-            tensor: name.to_owned(),
-            expected: format!("hold {allowed}"),
-            got: format!("holds {x}"),
-        }),
+        Some(x) => Err(Fault::wrong(
+            name,
+            format!("one of {allowed}"),
+            format!("an array with {x}"),
+        )),
     }
 }
 
 /// The array with its number of axes known.
 pub(crate) fn ranked<A, D: Dimension>(name: &str, x: ArrayD<A>) -> Result<Array<A, D>, Fault> {
     let got = x.shape().to_vec();
-    let axes = || format!("{} axes", D::NDIM.unwrap_or_default());
+    let axes = || format!("one with {} axes", D::NDIM.unwrap_or_default());
     let ranked = x.into_dimensionality();
     ranked.map_err(|_| Fault::shape(name, &axes(), &got))
 }

@@ -3,7 +3,7 @@
 use crate::case::{Case, Done, record, rows as as_rows};
 use bochner_attention::shiftmax::{shiftmax, shiftmax_vjp};
 use bochner_numerics::Real;
-use bochner_ops::{Spikes, SpikingNeuron};
+use bochner_ops::SpikingNeuron;
 use ndarray::{ArrayD, IxDyn};
 
 /// Weights, exponents and gradients of rows of scores.
@@ -23,10 +23,7 @@ pub(super) fn rows<T: Real>(c: &Case<T>) -> Done {
 pub(super) fn neuron<T: Real>(c: &Case<T>) -> Done {
     let x = c.array::<IxDyn>("x")?;
     let neuron = SpikingNeuron {
-        spikes: match c.choice("kind", &["binary", "ternary"])? {
-            "binary" => Spikes::Binary,
-            _ => Spikes::Ternary,
-        },
+        spikes: c.setting("kind")?,
         threshold: c.number("theta")?,
         reset: c.number("v_reset")?,
         decay: c.number("tau")?,

@@ -148,7 +148,7 @@ pub(super) fn joint_kl<T: Real>(c: &Case<T>) -> Done {
     let factor = JointFactor::read(c, width)?;
     let (kl, dependence) = (independent(c)?, heads::dependence_kl(factor.lh.view())?);
     let Some(dependence) = dependence.broadcast(kl.len()) else {
-        let expected = format!("one factor, or {} of them", kl.len());
+        let expected = format!("one factor or {}", kl.len());
         return Err(Fault::shape("in.factor", &expected, factor.lh.shape()).into());
     };
     c.output("kl", kl + dependence);

@@ -42,7 +42,7 @@ fn by_score<T: Real>(c: &Case<T>, score: Score<T>) -> Done {
     let (x, w): (Array2<T>, Array3<T>) = (c.array("x")?, c.array("w")?);
     let (sources, targets) = (c.counts("src")?, c.counts("dst")?);
     if sources.len() != targets.len() {
-        let expected = format!("shape [{}], as in.src", sources.len());
+        let expected = format!("of shape [{}], as in.src", sources.len());
         return Err(Fault::shape("in.dst", &expected, &[targets.len()]).into());
     }
     let graph = &Graph::from_edges(x.nrows(), sources.into_iter().zip(targets))?;

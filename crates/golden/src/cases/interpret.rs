@@ -53,11 +53,11 @@ pub(super) fn flow<T: Real>(c: &Case<T>) -> Done {
         0 => Ok(Modality::Vision),
         1 => Ok(Modality::Text),
         2 => Ok(Modality::Padding),
-        other => Err(Fault::Tensor {
-            tensor: "in.kind".to_owned(),
-            expected: "hold only 0 (vision), 1 (text) and 2 (padding)".to_owned(),
-            got: format!("holds {other}"),
-        }),
+        other => {
+            let allowed = "one of 0 (vision), 1 (text) and 2 (padding)";
+            let got = format!("an array with {other}");
+            Err(Fault::wrong("in.kind", allowed, got))
+        }
     });
     let kinds: Vec<Modality> = kinds.collect::<Result<_, _>>()?;
     let flow = inter_modality_flow(a.view(), Some(v.view()), &kinds)?;

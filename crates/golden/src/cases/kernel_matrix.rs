@@ -3,7 +3,7 @@
 use crate::case::{Case, Done};
 use crate::error::Failure;
 use bochner_kernels::{
-    AnyKernel, Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig,
+    AnyKernel, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig,
     Smoothness, SpectralMixtureConfig,
 };
 use bochner_numerics::Real;
@@ -33,10 +33,7 @@ fn named<T: Real>(c: &Case<T>) -> Result<AnyKernel<T>, Failure> {
             weights: c.array("weights")?,
             means: c.array("means")?,
             variances: c.array("variances")?,
-            cosine: match c.choice("cosine", &["joint", "product"])? {
-                "joint" => Cosine::Joint,
-                _ => Cosine::Product,
-            },
+            cosine: c.setting("cosine")?,
         };
         return Ok(config.build()?.into());
     }

@@ -8,9 +8,7 @@ use crate::tensor::ranked;
 use bochner_attention::{
     Bipolar, Cat, Mask, Mechanism, Pass, Primal,
     card::Stream,
-    mechanism::{
-        CatForm, Cotangents, Forward, PrimalReduction, PrimalTrace, PrimalWeights, Streams,
-    },
+    mechanism::{Cotangents, Forward, PrimalWeights, Streams},
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, Axis, Ix2, Ix3, IxDyn};
@@ -92,34 +90,23 @@ pub(super) fn bipolar<T: Real>(c: &Case<T>) -> Done {
 
 /// Every form of circular-convolutional attention.
 pub(super) fn cat<T: Real>(c: &Case<T>) -> Done {
-    let words = ["correlation", "convolution", "causal", "averaged_key"];
-    let form = match c.choice("form", &words)? {
-        "convolution" => CatForm::Convolution,
-        "causal" => CatForm::Causal,
-        "averaged_key" => CatForm::AveragedKey,
-        _ => CatForm::Correlation,
+    let mechanism = Cat {
+        form: c.setting("form")?,
     };
-    run(c, &Cat { form }, &attention::key_lengths(c)?, &[], 1).map(drop)
+    run(c, &mechanism, &attention::key_lengths(c)?, &[], 1).map(drop)
 }
 
 /// Outputs, scores and the loss of Primal-Attention.
 pub(super) fn primal<T: Real>(c: &Case<T>) -> Done {
     let (_, rows, _) = c.array::<Ix3>("we")?.dim();
-    let word = |key| c.choice(key, &["data", "parameters"]);
-    let trace = match word("trace")? {
-        "data" => PrimalTrace::Data,
-        _ => PrimalTrace::Parameters,
-    };
+    let trace = c.setting("trace")?;
     let mechanism = Primal {
         rank: c.array::<Ix2>("lambda")?.ncols(),
-        weights: match word("weights")? {
+        weights: match c.choice("weights", &["data", "parameters"])? {
             "data" => PrimalWeights::Data { rows, trace },
             _ => PrimalWeights::Parameters,
         },
-        reduction: match c.choice("reduction", &["batch", "example"])? {
-            "batch" => PrimalReduction::Batch,
-            _ => PrimalReduction::Example,
-        },
+        reduction: c.setting("reduction")?,
         eta: 1.0,
         value_width: Some(c.array::<Ix3>("wc")?.dim().1),
     };

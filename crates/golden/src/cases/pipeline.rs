@@ -5,7 +5,7 @@ use super::renamed;
 use crate::case::{Case, Done};
 use crate::error::Fault;
 use bochner_attention::{
-    Copula, Magnitude, Mechanism, Mikan, Pass, Preset, Stationarity,
+    Copula, Magnitude, Mechanism, Mikan, Pass, Preset,
     kernels::{self, Points},
     mechanism::{Cotangents, Streams},
     weights,
@@ -91,10 +91,7 @@ fn mechanism<T: Real>(c: &Case<T>, points: usize) -> Result<Mikan, Fault> {
             _ => Copula::Amortised,
         },
         preset: Preset::Paper,
-        stationarity: match super::is_stationary(c)? {
-            true => Stationarity::Stationary,
-            false => Stationarity::Nonstationary,
-        },
+        stationarity: c.setting("stationarity")?,
         ..Mikan::default()
     })
 }

@@ -4,7 +4,7 @@ use crate::case::{Case, Done};
 use bochner_attention::engine::{HeadRows, Kernel, Side};
 use bochner_attention::{Settings, attend};
 use bochner_numerics::{Mat, Real};
-use ndarray::{Array2, Array3, Array4, Array5, ArrayView4, Axis, s};
+use ndarray::{Array1, Array2, Array3, Array4, Array5, ArrayView4, Axis, s};
 
 /// Records the sums of attention by a squared kernel without causality.
 ///
@@ -55,23 +55,22 @@ pub(super) fn record_sums<T: Real>(
         }
         let phi = Array2::from_shape_vec((kept, size), operands)?;
         let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        for (j, weight) in weights.iter().enumerate() {
-            g[[example, head, j]] = T::of((weight - largest).exp());
-        }
-        let moment = |factor: &dyn Fn(usize) -> T| {
-            let mut weighted = phi.clone();
-            for (j, mut row) in weighted.axis_iter_mut(Axis(0)).enumerate() {
-                let factor = g[[example, head, j]] * factor(j);
-                row.mapv_inplace(|x| factor * x);
-            }
-            phi.t().dot(&weighted)
-        };
+        let own_g = weights.iter().map(|weight| T::of((weight - largest).exp()));
+        let own_g: Array1<T> = own_g.collect();
+        let weighted = &phi * &own_g.view().insert_axis(Axis(1));
         a.slice_mut(s![example, head, .., ..])
-            .assign(&moment(&|_| T::one()));
-        for n in 0..values {
-            let of_value = moment(&|j| v[[example, head, j, n]]);
-            b.slice_mut(s![example, head, n, .., ..]).assign(&of_value);
+            .assign(&phi.t().dot(&weighted));
+        for (n, value) in v
+            .slice(s![example, head, ..kept, ..])
+            .columns()
+            .into_iter()
+            .enumerate()
+        {
+            let of_value = &weighted * &value.insert_axis(Axis(1));
+            b.slice_mut(s![example, head, n, .., ..])
+                .assign(&phi.t().dot(&of_value));
         }
+        g.slice_mut(s![example, head, ..kept]).assign(&own_g);
         let sums = log_sums.slice(s![example, head, ..]);
         let normalisers = sums.mapv(|sum| T::of((sum - largest).exp()));
         z.slice_mut(s![example, head, ..]).assign(&normalisers);

@@ -4,12 +4,12 @@ use super::attention::key_lengths;
 use super::renamed;
 use crate::case::{Case, Done};
 use bochner_attention::{Mask, Pass, Softmax};
-use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
+use bochner_models::datapoints::{Between, Block, BlockConfig};
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_models::dfdx::prelude::{Backward, SumTo, Trace};
 use bochner_models::dfdx::tensor::{Cpu, NoneTape, OwnedTape, Tensor, TensorFromVec};
 use bochner_models::dfdx::tensor_ops::Device;
-use bochner_models::encoder::{EncoderLayer, EncoderLayerConfig, NormPlacement};
+use bochner_models::encoder::{EncoderLayer, EncoderLayerConfig};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::Seed;
 use ndarray::{Array2, Array3};
@@ -129,10 +129,7 @@ where
         hidden: c.array::<ndarray::Ix2>("w1")?.nrows(),
         attention: Softmax::default().into(),
         dropout: 0.0,
-        norm: match c.choice("norm", &["pre", "post"])? {
-            "pre" => NormPlacement::Pre,
-            _ => NormPlacement::Post,
-        },
+        norm: c.setting("norm")?,
         epsilon: c.number("ln_eps")?,
         ..Default::default()
     };
@@ -188,10 +185,7 @@ where
             _ => Between::Attributes,
         },
         attention: None,
-        normalised: match c.choice("normalise", &["all", "queries"])? {
-            "all" => Normalised::All,
-            _ => Normalised::Queries,
-        },
+        normalised: c.setting("normalise")?,
         dropout: 0.0,
         epsilon: c.number("ln_eps")?,
     };

@@ -101,9 +101,9 @@ impl Model {
                     _ => [self.tokens.start; 2],
                 };
                 let next = self.rows.get(&context).filter(|next| next.len() == width);
-                row.copy_from_slice(next.ok_or_else(|| Fault::Missing {
-                    tensor: format!("{width} log_probs behind {context:?}"),
-                })?);
+                let row_of = format!("log_probs behind {context:?}");
+                let next = next.ok_or_else(|| Fault::entry(&row_of, "given", None));
+                row.copy_from_slice(next?);
             }
             Ok(())
         })

@@ -20,9 +20,8 @@ pub(super) fn bootstrap(file: &File) -> Result<Value, Failure> {
     let mut expected: BTreeMap<String, Value> = file.get("expected")?;
     let all: Statistics = file.get("statistics")?;
     let lines = |name: &str| -> Result<Vec<_>, Fault> {
-        let lines = all.get(name).ok_or_else(|| Fault::Missing {
-            tensor: format!("statistics of {name}"),
-        })?;
+        let lines = all.get(name);
+        let lines = lines.ok_or_else(|| Fault::entry(name, "among the statistics", None))?;
         Ok(lines.iter().map(statistics).collect())
     };
     let names = expected.keys().filter(|name| **name != baseline);

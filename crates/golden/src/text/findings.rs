@@ -31,16 +31,15 @@ pub(super) fn compare(ours: &Value, file: &Map<String, Value>) -> Result<Verdict
         }
         for (path, expected) in expected {
             let Some(ours) = computed.remove(&path) else {
-                return Err(Fault::NotComputed { tensor: path });
+                return Err(Fault::not_computed(&path));
             };
             found.push(difference(path, &ours, &expected)?);
         }
     }
     let found = found.into_iter();
     let worst = found.max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
-    worst.map(Worst::verdict).ok_or(Fault::NotComputed {
-        tensor: "nothing at all".to_owned(),
-    })
+    let nothing = || Fault::not_computed("nothing at all");
+    worst.map(Worst::verdict).ok_or_else(nothing)
 }
 
 /// The values within a value by their paths, and the lengths of its lists.
@@ -70,11 +69,8 @@ fn difference(path: String, ours: &Value, expected: &Value) -> Result<Worst, Fau
         _ if ours == expected => 0.0,
         (Some(a), Some(b)) if !are_counts => (a - b).abs(),
         _ => {
-            return Err(Fault::Differs {
-                name: path,
-                expected: shortened(expected),
-                got: shortened(ours),
-            });
+            let ours = format!("{} by our code", shortened(ours));
+            return Err(Fault::wrong(&path, ours, shortened(expected)));
         }
     };
     Ok(Worst {

@@ -37,9 +37,8 @@ impl<'a> File<'a> {
     /// A field of the case.
     fn get<'b, T: Deserialize<'b>>(&'b self, name: &str) -> Result<T, Fault> {
         self.read.borrow_mut().insert(name.to_owned());
-        let field = self.fields.get(name).ok_or_else(|| Fault::Missing {
-            tensor: name.to_owned(),
-        })?;
+        let field = self.fields.get(name);
+        let field = field.ok_or_else(|| Fault::entry(name, "given", None))?;
         T::deserialize(field).map_err(|error| Fault::unreadable(format!("`{name}`: {error}")))
     }
 }
@@ -90,10 +89,7 @@ pub(crate) fn check(bytes: &[u8], stem: &str, store: &DataStore) -> Result<Verdi
     let is_known =
         |name: &str| read.contains(name) || ours.get(name).is_some() || REMARKS.contains(&name);
     if let Some(unknown) = fields.find(|name| !is_known(name)) {
-        return Err(Fault::Unexpected {
-            tensor: unknown.clone(),
-            reason: "which is no field of this case",
-        });
+        return Err(Fault::wrong(unknown, "a field of this case", "given"));
     }
     findings::compare(&ours, &file.fields)
 }

@@ -1,7 +1,7 @@
 //! The cases of text kept with this crate, and those that cannot be kept where they are at hand.
 
 use bochner_datasets::{DataStore, Policy};
-use bochner_golden::{GoldenReport, Verdict, check_directory, check_directory_with_data};
+use bochner_golden::{GoldenReport, Verdict, check_directory};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,14 @@ fn cases() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("cases/text")
 }
 
+fn offline() -> DataStore {
+    DataStore::new(Policy::Offline)
+}
+
 fn report_of(name: &str, text: &str) -> GoldenReport {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(format!("{name}.json")), text).unwrap();
-    check_directory(dir.path()).unwrap()
+    check_directory(dir.path(), &offline()).unwrap()
 }
 
 fn fault_of(name: &str, text: &str) -> String {
@@ -54,7 +58,7 @@ fn changed(value: &Value) -> Value {
 /// A case passes only because its values agree: with any one of them off, it fails.
 #[test]
 fn every_expected_value_is_compared() {
-    let report = check_directory(&cases()).unwrap();
+    let report = check_directory(&cases(), &offline()).unwrap();
     let passed = report
         .rows()
         .iter()
@@ -93,7 +97,7 @@ fn what_is_wrong_with_a_file_is_named() {
     assert!(fault_of("another", &text).contains("`name` is `tokenize_13a-tricky`"));
     assert!(fault_of(name, &text[..100]).contains("cannot be read as a case"));
     let extra = text.replacen("\"lines\"", "\"more\": 1, \"lines\"", 1);
-    assert!(fault_of(name, &extra).contains("`more`, which is no field of this case"));
+    assert!(fault_of(name, &extra).contains("`more` is given; it should be a field of this case"));
     let lacking = text.replacen("\"tokens\"", "\"other_tokens\"", 1);
     assert!(fault_of(name, &lacking).contains("other_tokens"));
     let unheard = report_of(name, &text.replacen("\"tokenize_13a\"", "\"stemming\"", 1));
@@ -105,8 +109,8 @@ fn a_case_without_its_corpus_is_counted_and_does_not_fail() {
     let dir = tempfile::tempdir().unwrap();
     let name = "vocabulary-mr.json";
     fs::copy(cases().join(name), dir.path().join(name)).unwrap();
-    let store = DataStore::new(Policy::Offline).with_cache(dir.path().join("nothing"));
-    let report = check_directory_with_data(dir.path(), &store).unwrap();
+    let store = offline().with_cache(dir.path().join("nothing"));
+    let report = check_directory(dir.path(), &store).unwrap();
     let counts = [
         report.passed(),
         report.failed(),
@@ -131,13 +135,11 @@ fn a_case_without_its_corpus_is_counted_and_does_not_fail() {
 fn cases_about_corpora_pass() {
     let data = std::env::var_os("BOCHNER_DATA").map(PathBuf::from);
     let data = data.expect("BOCHNER_DATA names the directory of the data files");
-    let store = DataStore::new(Policy::Offline)
-        .with_directory(&data)
-        .unwrap();
+    let store = offline().with_directory(&data).unwrap();
     let beside = data.parent().map(|above| above.join("golden/text"));
     let reference = beside.filter(|dir| Path::is_dir(dir));
     for dir in reference.into_iter().chain([cases()]) {
-        let report = check_directory_with_data(&dir, &store).unwrap();
+        let report = check_directory(&dir, &store).unwrap();
         println!("{report}");
         assert_eq!([report.failed(), report.without_data()], [0, 0]);
     }
