@@ -6,14 +6,12 @@
 use crate::Error;
 use crate::workload::{Pass, Run, Workload};
 use bochner_attention::{
-    Bipolar, Cat, Form, IkanDirect, Mask, Performer, Primal, RbfOnly, Settings, Softmax, Variant,
-    card::Masks,
-    kernels::{self, Points},
+    Bipolar, Cat, Form, IkanDirect, Mask, Performer, Primal, RbfOnly, Softmax, Variant,
     mechanism::{Cotangents, PrimalTrace, PrimalWeights, SharedMechanism, Size, Streams},
     registry,
 };
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array3, Array4};
+use ndarray::Array4;
 use std::hint::black_box;
 use std::rc::Rc;
 
@@ -26,7 +24,7 @@ const NARROW: Shape = [1, 8, 2048, 8, 8, 64];
 const WIDE: Shape = [1, 8, 16_384, 64, 64, 256];
 
 /// The keys that a query attends to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum Visible {
     All,
     Past,
@@ -43,15 +41,6 @@ impl Visible {
             All => Mask::none(),
             Past => past,
             Window(keys) => past.with_window(keys - 1, 0).expect("a window with a key"),
-        }
-    }
-
-    /// The number of pairs in a sequence.
-    fn pairs(self, length: f64) -> f64 {
-        match self {
-            All => length * length,
-            Past => length * (length + 1.0) / 2.0,
-            Window(keys) => length * keys as f64,
         }
     }
 }
@@ -145,16 +134,15 @@ fn primal(rank: usize) -> Variant {
 fn workload(name: &'static str, variant: &Variant, visible: Visible, shape: Shape) -> Workload {
     let variant = sized(variant, shape[5]);
     let [b, h, t, d, dv, r] = shape.map(|n| n as f64);
-    let [forward, backward] = operations(&variant, visible, shape).map(|head| 2.0 * b * h * head);
     let points = match variant {
         Variant::IkanDirect(_) => 2.0 * h * r * d,
         _ => 0.0,
     };
     let bytes = 4.0 * (b * h * t * (2.0 * d + 2.0 * dv) + points);
     let passes = vec![
-        Pass::new("fwd", forward, bytes),
+        Pass::new("fwd", bytes),
         // The output's cotangent too, and a gradient of every input.
-        Pass::new("fwd_bwd", forward + backward, 2.0 * bytes),
+        Pass::new("fwd_bwd", 2.0 * bytes),
     ];
     let start = move || {
         let call = Call::new(&variant, visible, shape)?;
@@ -173,52 +161,6 @@ pub(crate) fn sized(variant: &Variant, points: usize) -> Variant {
 
 const PASS: fn() -> bochner_attention::Pass =
     || bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
-
-/// Multiplications with additions of the products of a head, in the forward and in the backward pass.
-///
-/// A product of the pairs costs their number times the width that is summed over. The backward pass takes those of the
-/// forward pass again, except the one with the values, and two more for each: one for either operand. A mechanism that
-/// does not weigh pairs of queries and keys, and is none of those below, counts as nothing.
-fn operations(variant: &Variant, visible: Visible, shape: Shape) -> [f64; 2] {
-    let [_, _, t, d, dv, r] = shape.map(|n| n as f64);
-    let pairs = visible.pairs(t);
-    let card = variant.card();
-    match variant {
-        Variant::IkanDirect(mechanism) => {
-            let features = t * 4.0 * r * d;
-            let [forward, backward] = if in_linear_time(mechanism, visible, shape) {
-                let outer = 2.0 * t * r * (2.0 * r + 1.0) * (dv + 1.0);
-                [outer, 2.0 * outer]
-            } else {
-                [pairs * (2.0 * r + dv), pairs * (6.0 * r + 2.0 * dv)]
-            };
-            [forward + features, backward + 2.0 * features]
-        }
-        Variant::Performer(_) => {
-            let (features, sums) = (2.0 * t * r * d, t * r * dv);
-            [features + 2.0 * sums, 2.0 * features + 4.0 * sums]
-        }
-        Variant::Primal(_) => {
-            let forward = 2.0 * t * d * r + 2.0 * t * r * dv + 20.0 * r * d * r;
-            [forward, 2.0 * forward]
-        }
-        _ if card.masks == Masks::Any && card.points.is_none() => {
-            [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
-        }
-        _ => [0.0; 2],
-    }
-}
-
-fn in_linear_time(mechanism: &IkanDirect, visible: Visible, [_, _, t, _, dv, r]: Shape) -> bool {
-    let points = Array3::<f32>::zeros((1, r, 1));
-    let points = Points::shared_nonstationary(points.view(), points.view());
-    let settings = Settings {
-        form: mechanism.form,
-        ..kernels::squared(points, mechanism.floor, &visible.mask())
-    };
-    let form = settings.form_for(t, t, [1, dv]);
-    form.is_ok_and(|form| form == Form::LinearTime)
-}
 
 /// A mechanism at its initial values, and sequences distributed as the peers'.
 struct Call {
@@ -279,7 +221,6 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::operations::count;
 
     /// A mechanism that is new in the registry is measured without a line here, and runs.
     #[test]
@@ -292,36 +233,6 @@ mod tests {
             let tiny = workload(name, &variant, All, [1, 2, 16, 8, 8, 4]);
             for mut run in (tiny.start)().unwrap() {
                 run().unwrap_or_else(|error| panic!("{name}: {error}"));
-            }
-        }
-    }
-
-    /// The formulas leave out what is done once a row, a pair or a feature, and nothing else.
-    #[test]
-    fn what_is_counted_is_what_the_formulas_say() {
-        let (pairwise, long) = ([1, 1, 256, 64, 64, 64], [1, 1, 1024, 64, 64, 32]);
-        let performer = Performer {
-            form: Form::LinearTime,
-            ..Performer::default()
-        };
-        for (variant, shape) in [
-            (squared(Form::Pairwise), pairwise),
-            (squared(Form::LinearTime), pairwise),
-            (Softmax::default().into(), pairwise),
-            (RbfOnly {}.into(), pairwise),
-            (bochner_attention::Linear {}.into(), pairwise),
-            (performer.into(), long),
-            (primal(32), long),
-            (Bipolar::default().into(), long),
-        ] {
-            let workload = workload("", &variant, All, shape);
-            let runs = (workload.start)().unwrap();
-            for (mut run, pass) in runs.into_iter().zip(&workload.passes) {
-                let (done, counted) = count(&mut run);
-                done.unwrap();
-                let ratio = 2.0 * counted.multiply_adds as f64 / pass.operations;
-                let name = variant.name();
-                assert!((0.98..1.2).contains(&ratio), "{name}: {ratio}");
             }
         }
     }

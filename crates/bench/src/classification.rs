@@ -60,31 +60,17 @@ fn workload(name: &'static str, attention: &Variant, width: usize) -> Workload {
     let (heads, hidden) = (heads(width), 2 * width);
     let shape = [sentences, WORDS, CLASSES, width, heads, hidden, POINTS];
     let tokens: usize = LENGTHS.iter().zip(1..).map(|(n, length)| n * length).sum();
-    let (operations, bytes) = work(width, attention.card().points);
-    let passes = vec![Pass::new("epoch", operations, bytes)];
+    let passes = vec![Pass::new("epoch", bytes(width))];
     let attention = attention.clone();
     let start = move || Ok(vec![epochs(width, attention.clone())?]);
     Workload::new(name, shape, passes, start).with("tokens", tokens)
 }
 
-/// Three times the products of the forward pass, and for attention what the backward pass computes again; the
-/// bytes of Adam, which reads and writes parameters and moments in every step.
-fn work(width: usize, points: Option<usize>) -> (f64, f64) {
-    let heads = heads(width);
-    let head = width / heads;
-    let (factor, features) = match points {
-        None => (head, 0),
-        Some(points) => (2 * points, 4 * points * width),
-    };
-    let maps = 8 * width * width;
-    let of_length = |(&count, time): (&usize, usize)| {
-        let pairs = time * heads * (4 * factor + 3 * head);
-        count * time * (3 * (maps + features) + pairs)
-    };
-    let products: usize = LENGTHS.iter().zip(1..).map(of_length).sum();
+/// The bytes of an epoch of Adam, which reads and writes parameters and moments in every step.
+fn bytes(width: usize) -> f64 {
     let steps = LENGTHS.iter().sum::<usize>().div_ceil(BATCH);
-    let parameters = WORDS * width + maps;
-    (2.0 * products as f64, 28.0 * (steps * parameters) as f64)
+    let parameters = WORDS * width + 8 * width * width;
+    28.0 * (steps * parameters) as f64
 }
 
 fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {

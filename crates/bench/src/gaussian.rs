@@ -32,8 +32,8 @@ fn marginal_likelihood(shape: [usize; 2]) -> Workload {
     let [n, inputs] = shape.map(|n| n as f64);
     let bytes = 8.0 * n * (inputs + 1.0);
     let passes = vec![
-        Pass::new("fwd", n.powi(3) / 3.0, bytes),
-        Pass::new("fwd_bwd", n.powi(3), bytes),
+        Pass::of_operations("fwd", n.powi(3) / 3.0, bytes),
+        Pass::of_operations("fwd_bwd", n.powi(3), bytes),
     ];
     let start = move || observed(shape);
     double(Workload::new("gp-likelihood", shape, passes, start))
@@ -65,7 +65,7 @@ fn observed([n, inputs]: [usize; 2]) -> Result<Vec<Run>, Error> {
 /// A triangle of the factor a draw.
 fn sample(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
-    let passes = vec![Pass::new("fwd", n * m * (m + 1.0), 8.0 * n * m)];
+    let passes = vec![Pass::of_operations("fwd", n * m * (m + 1.0), 8.0 * n * m)];
     let workload = Workload::new("copula-sample", shape, passes, move || drawn(shape));
     double(workload.with("what", "sample"))
 }
@@ -85,8 +85,8 @@ fn log_density(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
     let (triangle, bytes) = (n * m * (m + 1.0), 8.0 * n * (m + 1.0));
     let passes = vec![
-        Pass::new("fwd", triangle, bytes),
-        Pass::new("fwd_bwd", 3.0 * triangle, 2.0 * bytes),
+        Pass::of_operations("fwd", triangle, bytes),
+        Pass::of_operations("fwd_bwd", 3.0 * triangle, 2.0 * bytes),
     ];
     let workload = Workload::new("copula-log-density", shape, passes, move || dense(shape));
     double(workload.with("what", "log_density"))

@@ -1,8 +1,7 @@
 //! Benchmarks: the speed of bochner beside the machine's ceilings, beside PyTorch and beside earlier commits.
 //!
 //! A [`Workload`] is one piece of work at one shape, in one or more passes (forward; forward and
-//! backward), with two numbers a pass: the operations its products need, and the bytes it must at
-//! least move. [`run()`] measures workloads, each in a process of its own so that its peak memory is
+//! backward), with the bytes that a pass must at least move. Its operations are counted in a run. [`run()`] measures workloads, each in a process of its own so that its peak memory is
 //! its own too. The same work in Python (`peers/`), or in the program of an earlier commit, takes turns with ours, so
 //! that a busy spell of the machine meets all of them. The result is a [`Report`]: one table of medians, ratios of the
 //! paired rounds, and the shares of what a matrix product and a sweep through memory reach on the same machine in the
@@ -15,8 +14,8 @@
 //!
 //! let all = workloads();
 //! let softmax = all.iter().find(|w| w.id() == "softmax (4,8,512,64,64,64)").unwrap();
-//! // Two products of 512 x 512 x 64 in each of 32 heads, a multiplication and an addition each.
-//! assert_eq!(softmax.passes[0].operations, 2.0 * 32.0 * 2.0 * 512.0 * 512.0 * 64.0);
+//! // Queries, keys, values and output of 512 x 64 numbers in each of 32 heads, four bytes each.
+//! assert_eq!(softmax.passes[0].bytes, 4.0 * 4.0 * 32.0 * 512.0 * 64.0);
 //! ```
 //!
 //! # Map

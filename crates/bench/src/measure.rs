@@ -2,7 +2,7 @@
 
 use crate::statistics::median;
 use crate::{Error, Workload};
-use bochner_numerics::parallel::awake;
+use bochner_numerics::{operations::count, parallel::awake};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -36,6 +36,15 @@ impl Measured {
                 let peak = (now.saturating_sub(before)) as f64 / 1024.0;
                 fields.insert(format!("{}_peak_mb", pass.name), peak.into());
             }
+            let operations = match pass.operations {
+                Some(operations) => operations,
+                None => {
+                    let (done, counted) = count(run);
+                    done?;
+                    2.0 * counted.multiply_adds as f64
+                }
+            };
+            fields.insert(format!("{}_operations", pass.name), operations.into());
         }
         if let Some((then, now)) = clock.zip(Clock::now()) {
             fields.insert("others_cpu".to_owned(), now.others(&then).into());
@@ -86,6 +95,11 @@ impl Measured {
     pub fn peak_mb(&self, pass: &str) -> Option<f64> {
         let of_pass = self.number(&format!("{pass}_peak_mb"));
         of_pass.or_else(|| self.number("peak_mb"))
+    }
+
+    /// The operations of a run of a pass of ours: two for each multiplication with its addition.
+    pub fn operations(&self, pass: &str) -> Option<f64> {
+        self.number(&format!("{pass}_operations"))
     }
 
     /// The share of the processor's time that other processes took.
@@ -192,7 +206,7 @@ mod tests {
 
     #[test]
     fn ours_is_written_as_it_is_read() {
-        let passes = vec![crate::Pass::new("fwd", 0.0, 0.0)];
+        let passes = vec![crate::Pass::new("fwd", 0.0)];
         let workload = Workload::new("nap", [], passes, || {
             Ok(vec![Box::new(|| {
                 std::thread::sleep(Duration::from_millis(20));

@@ -31,7 +31,7 @@ pub struct Row {
     pub pass: String,
     /// Our times.
     pub ours: Times,
-    /// Operations of the products, a second.
+    /// Billions of multiplications and additions a second.
     pub gflops: f64,
     /// The larger share of what the machine can do.
     pub ceiling: String,
@@ -126,13 +126,15 @@ impl Row {
         ceilings: &Ceilings,
     ) -> Self {
         let pass = &workload.passes[place];
+        let operations = ours.first().and_then(|run| run.operations(pass.name));
+        let operations = operations.unwrap_or(0.0);
         let ours = Times::new("ours", ours, pass.name);
         let compare = |group| Comparison::new(group, place, pass.name, &ours);
         Self {
             work: workload.id(),
             pass: pass.name.to_owned(),
-            gflops: pass.operations / ours.ms / 1e6,
-            ceiling: ceilings.share(workload.element, pass, ours.ms),
+            gflops: operations / ours.ms / 1e6,
+            ceiling: ceilings.share(workload.element, [operations, pass.bytes], ours.ms),
             against: groups.iter().map(compare).collect(),
             ours,
         }
@@ -305,7 +307,7 @@ mod tests {
             ),
             ("not run", Vec::new()),
         ];
-        let passes = vec![Pass::new("fwd", 4e6, 0.0)];
+        let passes = vec![Pass::new("fwd", 0.0)];
         let workload = Workload::new("work", [3, 4], passes, || Ok(Vec::new()));
         let ours: Vec<Measured> = of([1.0, 4.0]).iter().map(measured).collect();
         let groups = [

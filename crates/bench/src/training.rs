@@ -24,15 +24,13 @@ pub(crate) fn workloads() -> Vec<Workload> {
     kinds.map(of).into()
 }
 
-/// Three times the products of the forward pass, and for attention what the backward pass recomputes.
 fn pass() -> Pass {
     let [batch, time, width, _, hidden, layers] = SHAPE;
     let rows = batch * time;
     let maps = 4 * width * width + 2 * width * hidden;
-    let operations = 2.0 * (rows * layers * (3 * maps + 7 * time * width)) as f64;
     // Adam reads the gradient, the moments and the value of each parameter, and writes the last three.
     let bytes = 4.0 * (7 * layers * maps + rows * width) as f64;
-    Pass::new("step", operations, bytes)
+    Pass::new("step", bytes)
 }
 
 fn start(dropout: f64) -> Result<Vec<Run>, Error> {

@@ -30,11 +30,11 @@ pub type Run = Box<dyn FnMut() -> Result<(), Error>>;
 pub struct Pass {
     /// The name, such as `fwd` or `fwd_bwd`.
     pub name: &'static str,
-    /// The operations of the products that the algorithm needs: two for each multiplication with its
-    /// addition. Products that a backward pass computes again count again.
-    pub operations: f64,
     /// The bytes that must be moved: every input is read and every result written once.
     pub bytes: f64,
+    /// The operations of work whose libraries do not [count](bochner_numerics::operations) theirs: two for each
+    /// multiplication with its addition. `None` if a run counts them.
+    pub operations: Option<f64>,
 }
 
 /// A type of number.
@@ -47,12 +47,20 @@ pub enum Element {
 }
 
 impl Pass {
-    /// A pass with its operations and its bytes.
-    pub fn new(name: &'static str, operations: f64, bytes: f64) -> Self {
+    /// A pass with its bytes, whose operations a run counts.
+    pub fn new(name: &'static str, bytes: f64) -> Self {
         Self {
             name,
-            operations,
             bytes,
+            operations: None,
+        }
+    }
+
+    /// A pass of so many operations, which are not counted.
+    pub fn of_operations(name: &'static str, operations: f64, bytes: f64) -> Self {
+        Self {
+            operations: Some(operations),
+            ..Self::new(name, bytes)
         }
     }
 }
