@@ -1,18 +1,19 @@
 //! Reports: the same document as Markdown and as one HTML file that needs nothing else.
 
 mod chart;
-mod html;
-mod markdown;
 mod matrix;
 mod number;
 mod plane;
 mod png;
 mod svg;
+mod templates;
 
 pub use chart::{Axis, Chart, Marks, Series};
 pub use matrix::{Colours, Matrix};
 pub use number::significant;
 pub use plane::principal_plane;
+
+use serde::{Serialize, Serializer};
 
 /// A report, part by part.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +27,8 @@ pub struct Document {
 }
 
 /// A part of a report.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Block {
     /// A heading; the text that follows belongs to it.
     Heading(String),
@@ -48,6 +50,7 @@ pub enum Block {
         /// The caption.
         caption: String,
         /// The pictures.
+        #[serde(serialize_with = "elements")]
         pictures: Vec<Picture>,
     },
     /// Pictures side by side; in the HTML file only.
@@ -55,6 +58,7 @@ pub enum Block {
         /// The caption.
         caption: String,
         /// The pictures.
+        #[serde(serialize_with = "elements")]
         pictures: Vec<Picture>,
     },
 }
@@ -75,6 +79,11 @@ pub enum Picture {
     },
     /// A small matrix, with numbers.
     Matrix(Matrix),
+}
+
+/// Gives the templates the pictures as elements of a page.
+fn elements<S: Serializer>(pictures: &[Picture], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(pictures.iter().map(svg::element))
 }
 
 impl Document {
@@ -169,11 +178,11 @@ impl Document {
 
     /// The report as Markdown, without its pictures.
     pub fn to_markdown(&self) -> String {
-        markdown::render(self)
+        templates::markdown(self)
     }
 
     /// The report as one HTML file, pictures inside.
     pub fn to_html(&self) -> String {
-        html::render(self)
+        templates::html(self)
     }
 }

@@ -1,7 +1,7 @@
 //! Lines and dots over two axes, as SVG.
 
-use super::html::escape;
 use super::number::short;
+use super::templates::escape;
 use std::fmt::Write;
 
 /// Told apart also by people who do not tell red from green (Okabe and Ito 2008).

@@ -1,6 +1,6 @@
 //! Small matrices with numbers, as SVG.
 
-use super::html::escape;
+use super::templates::escape;
 use std::fmt::Write;
 
 /// Width and height of a cell.

@@ -1,6 +1,6 @@
 //! Pictures as SVG: inside a page, and side by side in files of their own.
 
-use super::html::escape;
+use super::templates::escape;
 use super::{Chart, Picture, png};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

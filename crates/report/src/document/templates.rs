@@ -1,104 +1,42 @@
-//! The document as one HTML file: styles and pictures inside, nothing loaded from anywhere.
+//! The document as Markdown and as one HTML file with styles and pictures inside, which loads nothing from anywhere. Both
+//! are written by a template.
 
-use super::{Block, Document, Picture, svg};
+use super::Document;
+use minijinja::{Environment, Value, context};
 use std::fmt::Write;
-
-const STYLE: &str = include_str!("report.css");
 
 /// Numbers and names stay in one line, so that columns can be compared. A longer cell is a sentence and is broken, and so is
 /// a verdict with its reason.
 const LONGEST_IN_A_LINE: usize = 32;
 
-pub(super) fn render(document: &Document) -> String {
-    let title = escape(&document.title);
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-    );
-    html.push_str(&contents(document));
-    let mut headings = 0..;
-    for part in &document.blocks {
-        match (part, &mut headings) {
-            (Block::Heading(text), headings) => {
-                let place = headings.next().unwrap_or(0);
-                let _ = write!(html, "<h2 id=\"part-{place}\">{}</h2>", inline(text));
-            }
-            (part, _) => block(&mut html, part),
-        }
-        html.push('\n');
-    }
-    html.push_str("</body>\n</html>\n");
-    html
+/// Writes the document by one of the two templates.
+fn render(name: &str, template: &str, document: &Document) -> String {
+    let mut templates = Environment::new();
+    templates.set_trim_blocks(true);
+    templates.set_lstrip_blocks(true);
+    templates.set_keep_trailing_newline(true);
+    templates.add_filter("inline", |text: &str| Value::from_safe_string(inline(text)));
+    templates.add_filter("prose_columns", prose_columns);
+    let style = include_str!("report.css");
+    let values = context! { title => document.title, blocks => document.blocks, style };
+    let text = templates.render_named_str(name, template, values);
+    text.expect("the template fits the document")
 }
 
-/// Links to the headings.
-fn contents(document: &Document) -> String {
-    let headings = document.blocks.iter().filter_map(|part| match part {
-        Block::Heading(text) => Some(inline(text)),
-        _ => None,
-    });
-    let link = |(place, text): (usize, String)| {
-        wrapped("li", &format!("<a href=\"#part-{place}\">{text}</a>"))
-    };
-    let links: String = headings.enumerate().map(link).collect();
-    format!("<nav><ul>{links}</ul></nav>\n")
+pub(super) fn html(document: &Document) -> String {
+    render("report.html", include_str!("report.html"), document)
 }
 
-fn block(html: &mut String, part: &Block) {
-    match part {
-        // The page writes headings, which it links to.
-        Block::Heading(_) => {}
-        Block::Text(text) => html.push_str(&wrapped("p", &inline(text))),
-        Block::List(points) => {
-            let items: String = points.iter().map(|p| wrapped("li", &inline(p))).collect();
-            html.push_str(&wrapped("ul", &items));
-        }
-        Block::Table { head, rows } => html.push_str(&table(head, rows)),
-        Block::Figure {
-            caption, pictures, ..
-        }
-        | Block::Pictures { caption, pictures } => {
-            html.push_str(&figure(caption, pictures));
-        }
-    }
+pub(super) fn markdown(document: &Document) -> String {
+    render("report.md", include_str!("report.md"), document)
 }
 
-fn figure(caption: &str, pictures: &[Picture]) -> String {
-    let inside: String = pictures.iter().map(svg::element).collect();
-    let caption = wrapped("figcaption", &inline(caption));
-    wrapped(
-        "figure",
-        &format!("{caption}<div class=\"row\">{inside}</div>"),
-    )
-}
-
-fn table(head: &[String], rows: &[Vec<String>]) -> String {
-    let head: String = head
-        .iter()
-        .map(|cell| wrapped("th", &inline(cell)))
-        .collect();
+/// Whether each column holds a sentence.
+fn prose_columns(rows: Vec<Vec<String>>) -> Vec<bool> {
     let is_prose = |cell: &String| cell.chars().count() > LONGEST_IN_A_LINE || cell.contains(": ");
     let has_prose = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(is_prose);
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let tags: Vec<&str> = (0..columns)
-        .map(|column| match has_prose(column) {
-            true => "<td class=\"prose\">",
-            false => "<td>",
-        })
-        .collect();
-    let cell = |(cell, tag): (&String, &&str)| format!("{tag}{}</td>", inline(cell));
-    let body: String = rows
-        .iter()
-        .map(|row| wrapped("tr", &row.iter().zip(&tags).map(cell).collect::<String>()))
-        .collect();
-    format!(
-        "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-}
-
-fn wrapped(tag: &str, inside: &str) -> String {
-    format!("<{tag}>{inside}</{tag}>")
+    (0..columns).map(has_prose).collect()
 }
 
 /// Escapes text and turns back quotes into code, double asterisks into bold, single ones around words into emphasis.
@@ -214,5 +152,19 @@ mod tests {
         for cell in ["short", claim] {
             assert!(html.contains(&format!("<td class=\"prose\">{cell}</td><td>+0.46")));
         }
+    }
+
+    #[test]
+    fn a_document_reads_as_markdown() {
+        let mut document = Document::new("Title");
+        document.heading("Part");
+        document.list(vec!["one".into(), "two".into()]);
+        document.table(&["a", "b"], vec![vec!["1".into(), "x|y".into()]]);
+        document.part("Nothing", |document| document.pictures("none", vec![]));
+        document.part("Rest", |document| document.text("text"));
+        assert_eq!(
+            document.to_markdown(),
+            "# Title\n\n## Part\n\n* one\n* two\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n\n## Rest\n\ntext\n"
+        );
     }
 }
