@@ -84,13 +84,15 @@ fn gaussian_energy(points: ArrayView2<'_, f64>) -> Result<f64, ArgumentError> {
         return Ok(f64::INFINITY);
     }
     let products = standard.dot(&standard.t());
-    let squares = products.diag();
+    let squares = products.diag().to_vec();
     let to_normal: f64 = squares.iter().map(|&square| to_normal(square, d)).sum();
     let mut between = 0.0;
     for (i, row) in products.outer_iter().enumerate() {
-        for (j, product) in row.iter().enumerate().skip(i + 1) {
-            between += (squares[i] + squares[j] - 2.0 * product).max(0.0).sqrt();
-        }
+        let own = squares[i];
+        let later = squares.iter().zip(row).skip(i + 1);
+        between += later
+            .map(|(square, product)| (own + square - 2.0 * product).max(0.0).sqrt())
+            .sum::<f64>();
     }
     let n = n as f64;
     Ok(2.0 / n * to_normal - 2f64.sqrt() * mean_norm(d) - 2.0 / (n * n) * between)

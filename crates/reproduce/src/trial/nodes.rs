@@ -166,15 +166,12 @@ fn tested(trainer: &Trainer) -> Result<Option<Array3<f32>>, AnyError> {
 }
 
 impl Nodes<'_> {
-    fn energy_test(&self) -> Seed {
-        Seed::new(self.seed).child("energy test")
-    }
-
     fn before_training(&self, trainer: &Trainer) -> Result<Option<heads::Start>, AnyError> {
         let (Some(seen), Some(tested)) = (look(trainer, None)?, tested(trainer)?) else {
             return Ok(None);
         };
-        Ok(Some(heads::Start::of(&seen, &tested, self.energy_test())?))
+        let seed = Seed::new(self.seed).child("energy test");
+        Ok(Some(heads::Start::of(&seen, &tested, seed)?))
     }
 }
 
@@ -218,10 +215,10 @@ impl Probe for Nodes<'_> {
             return Ok(Findings::default());
         };
         let mut findings = Findings::default();
-        if let Some(start) = self.start
+        if let Some(start) = &self.start
             && let Some(tested) = tested(trainer)?
         {
-            findings = heads::measures(&seen, &tested, start, self.energy_test())?;
+            findings = heads::measures(&seen, &tested, start)?;
         }
         let findings = findings.with("spread", &heads::spread(&seen.weights));
         let Some(mut heads) = heads::learnt(&seen) else {

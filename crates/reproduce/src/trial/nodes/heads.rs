@@ -54,7 +54,7 @@ pub(super) const TESTED: usize = 512;
 pub const LEAST_START: f64 = 0.025;
 
 /// A layer before training.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     /// The mean absolute correlation of its heads, where they have one.
     pub(super) correlation: Option<f64>,
@@ -62,33 +62,38 @@ pub(super) struct Start {
     size: f64,
     /// For how many heads the test rejects a Gaussian.
     rejected: f64,
+    /// The test, whose samples of a Gaussian are drawn once.
+    test: GaussianTest,
 }
 
 impl Start {
-    /// The start of a layer, and the points `tested`, which were drawn of its density.
+    /// The start of a layer, and the points `tested`, which were drawn of its density; `seed` draws what points are compared
+    /// with.
     pub(super) fn of(
         seen: &GraphInspection<f32>,
         tested: &Array3<f32>,
         seed: Seed,
     ) -> Result<Self, ArgumentError> {
+        let (_, points, dimensions) = tested.dim();
+        let test = GaussianTest::new(points, dimensions, seed)?;
         Ok(Self {
             correlation: dependence(seen),
             size: size(tested),
-            rejected: rejected_heads(tested, seed)?,
+            rejected: rejected_heads(tested, &test)?,
+            test,
         })
     }
 }
 
 /// The measures of a layer: in the points `tested`, which were drawn of its density, and against the layer before
-/// training; `seed` draws what the points are compared with.
+/// training.
 pub(super) fn measures(
     seen: &GraphInspection<f32>,
     tested: &Array3<f32>,
-    start: Start,
-    seed: Seed,
+    start: &Start,
 ) -> Result<Findings, ArgumentError> {
     let mut found = vec![(DEVIATION, spread(&seen.weights).deviation)];
-    found.extend(shape_of_densities(tested, start, seed)?);
+    found.extend(shape_of_densities(tested, start)?);
     if let (Some(correlation), Some(start)) = (&seen.correlation, start.correlation) {
         found.extend(dependences(correlation, start));
     }
@@ -96,9 +101,7 @@ pub(super) fn measures(
 }
 
 /// For how many heads the energy test rejects a Gaussian, each by itself.
-fn rejected_heads(points: &Array3<f32>, seed: Seed) -> Result<f64, ArgumentError> {
-    let (_, n, dimensions) = points.dim();
-    let test = GaussianTest::new(n, dimensions, seed)?;
+fn rejected_heads(points: &Array3<f32>, test: &GaussianTest) -> Result<f64, ArgumentError> {
     let points = points.mapv(f64::from);
     let p_values = points.outer_iter().map(|head| test.p_value(head));
     let adjusted = holm(&p_values.collect::<Result<Vec<_>, _>>()?);
@@ -119,10 +122,9 @@ fn size(points: &Array3<f32>) -> f64 {
 /// The distance of the heads' points from a Gaussian's, and their size.
 fn shape_of_densities(
     points: &Array3<f32>,
-    start: Start,
-    seed: Seed,
+    start: &Start,
 ) -> Result<[(&'static str, f64); 7], ArgumentError> {
-    let rejected = rejected_heads(points, seed)?;
+    let rejected = rejected_heads(points, &start.test)?;
     let all = points.mapv(f64::from);
     let kurtosis: Vec<f64> = all.outer_iter().flat_map(excess_kurtosis).collect();
     let largest = kurtosis
@@ -266,8 +268,9 @@ mod tests {
                 correlation: None,
                 size: 100.0,
                 rejected: 0.0,
+                test: GaussianTest::new(100, 2, Seed::new(2)).unwrap(),
             };
-            Findings::of(shape_of_densities(&points, start, Seed::new(2)).unwrap()).measures
+            Findings::of(shape_of_densities(&points, &start).unwrap()).measures
         };
         let gaussian = heads([-50.0, 80.0, 0.0]);
         assert_eq!((gaussian[REJECTED], gaussian[HEADS_REJECTED]), (0.0, 0.0));
