@@ -36,6 +36,9 @@ const MULTI30K: &str = "Multi30k";
 const NORMS: [f64; 3] = [1.5, 2.0, 3.0];
 const EPOCHS_OF_A_NORM: usize = 2;
 
+/// The epochs of the kernel forms at scale `smoke`, where no check asks what they have learnt.
+const SMOKE_EPOCHS: usize = 3;
+
 /// Dropout and rate of the first setting at scale `desk`, and those that validation loss chooses among, with the
 /// Transformer's first seed, if the first misses the gate.
 const FIRST: (f64, f64) = (0.3, 2e-3);
@@ -90,7 +93,7 @@ static CARD: Card = Card {
         "Scale paper runs the usual recipe (6 + 6 layers of width 512) on Multi30k, on IWSLT14-28k, which is a sixth of the \
          paper's corpus, and on all of IWSLT14. **Only numbers of the last are comparable with the paper's**.",
     ],
-    smoke: "One layer each of width 32, 8 spectral points, one seed, p = 1.5.",
+    smoke: "One layer each of width 32, 8 spectral points, one seed, p = 1.5, 3 epochs of IKAN-direct and MIKAN.",
     decided: &[
         "The paper gives no settings. Attention is replaced in all three places of the Transformer. In the decoder MIKAN has \
          a posterior that does not depend on the sequence, and a free copula: means over a sequence would show every \
@@ -199,7 +202,8 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
         });
         let by = ChosenBy::Measure(LAST_LOSS);
         let best = chosen(at, &mut arms, candidates.collect(), by);
-        arms.extend(best.map(|best| of(&size, model, Some(norms[best]), seeds, None)));
+        let epochs = at.of_scale([Some(SMOKE_EPOCHS), None, None]);
+        arms.extend(best.map(|best| of(&size, model, Some(norms[best]), seeds, epochs)));
     }
     if at.scale == Scale::Desk && at.set.title == "Multi30k" {
         arms.push(of(&size, PERFORMER, None, 1, None));

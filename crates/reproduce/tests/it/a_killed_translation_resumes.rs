@@ -19,7 +19,7 @@ fn reproduce(out: &Path) -> Command {
             "MIKAN",
             "--offline",
         ])
-        .args(["--epochs", "3", "--checkpoint-every", "0", "--out"])
+        .args(["--epochs", "2", "--checkpoint-every", "0", "--out"])
         .arg(out);
     alone(&mut command);
     command

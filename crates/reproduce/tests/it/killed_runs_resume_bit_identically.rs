@@ -13,11 +13,15 @@ use tempfile::tempdir;
 /// Deaths that the killed run must survive, each in another unit or another epoch.
 const KILLS: usize = 8;
 
+/// The models of the runs: with and without random draws.
+const MODELS: [&str; 4] = ["--model", "Transformer", "--model", "MIKAN"];
+
 /// A small run that saves a checkpoint after every epoch.
 fn reproduce(out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
     command
         .args(["regression", "--set", "passenger", "--offline"])
+        .args(MODELS)
         .args(["--epochs", "8", "--checkpoint-every", "0", "--out"])
         .arg(out)
         .args(more);
@@ -111,7 +115,7 @@ fn in_training(out: &Path) -> Child {
 fn killed_runs_resume_bit_identically() {
     let killed = tempdir().unwrap();
     let expected = undisturbed();
-    assert!(expected.len() >= 30, "{} files", expected.len());
+    assert!(expected.len() >= 12, "{} files", expected.len());
     for _ in 0..KILLS {
         let mut child = in_training(killed.path());
         child.kill().unwrap();
@@ -145,7 +149,8 @@ fn shards_in_two_directories_are_merged_by_an_import() {
     let said = String::from_utf8_lossy(&run.stdout);
     let rows = two.len() / 2;
     assert!(said.contains(&format!("imported  {rows} rows")), "{said}");
-    assert!(said.contains("0 units run, 39 finished before"), "{said}");
+    let whole = format!("0 units run, {} finished before", expected.len() / 2);
+    assert!(said.contains(&whole), "{said}");
     assert_eq!(results(first.path()), *expected);
 
     // Rows of other epochs are not those of this run.
@@ -159,7 +164,7 @@ fn shards_in_two_directories_are_merged_by_an_import() {
         "--epochs",
         "1",
     ]);
-    command.args(["--model", "Transformer", "--import", import, "--out"]);
+    command.args(MODELS).args(["--import", import, "--out"]);
     let run = command.arg(other.path()).output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success() && !said.contains("imported"), "{said}");
@@ -203,6 +208,7 @@ fn shards_share_a_directory_through_a_kill() {
         command.args(["regression", "--set", "passenger", "--offline", "--out"]);
         command
             .arg(out.path())
+            .args(MODELS)
             .args(["--shard", shard, "--epochs", epochs]);
         let run = command.output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr);
