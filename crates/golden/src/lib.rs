@@ -45,8 +45,6 @@ mod comparison;
 pub mod error;
 pub mod report;
 mod tensor;
-#[cfg(test)]
-mod tests;
 mod text;
 
 pub use error::{Error, Fault};

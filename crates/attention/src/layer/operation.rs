@@ -214,6 +214,3 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,9 @@ mod bipolar;
 mod bipolar_theorems;
 mod cat;
 mod conformance;
+/// Private functions of whole numbers, with their tests.
+#[path = "../../src/gamma.rs"]
+mod gamma;
 #[cfg(feature = "dfdx")]
 mod layer;
 mod performer;

@@ -2,3 +2,4 @@
 
 mod committed_cases_pass;
 mod text_cases_pass;
+mod wrong_files_are_named;

@@ -3,6 +3,7 @@
 mod beams_share_what_they_have_in_common;
 mod bipolar_attention_over_steps;
 mod decoding_continues_the_sequence;
+mod gradients_are_those_of_differences;
 mod inference_is_the_layer;
 mod it_is_a_module_of_dfdx;
 mod learnable_queries;

@@ -1,10 +1,12 @@
 //! Small cases written here, right and wrong: whatever is wrong with a file has to be found.
 
-use super::*;
-use bochner_datasets::Policy;
+use bochner_datasets::{DataStore, Policy};
+use bochner_golden::{Error, Fault, GoldenReport, Verdict, check_directory};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 
 /// A case to be written.
 #[derive(Clone)]
@@ -263,29 +265,4 @@ fn a_directory_without_cases_is_an_error() {
     assert!(matches!(empty, Err(Error::NoCases { .. })));
     let missing = offline(&dir.path().join("missing"));
     assert!(matches!(missing, Err(Error::Directory { .. })));
-}
-
-/// Outputs of the mechanism itself, and of attention in each form.
-#[test]
-fn attention_is_computed_in_every_form() {
-    for (name, double, single) in [
-        ("attention-softmax-causal", 1 + 2, 1 + 2),
-        ("attention-ikan-p1-lengths", 3, 2),
-        ("attention-performer-positive-matrix", 2, 2),
-        ("attention-performer-positive-causal", 3, 3),
-        ("quadratic_vs_linear-nonstationary-lengths", 2, 2),
-    ] {
-        let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-        let bytes = fs::read(cases.join(name).with_extension("safetensors")).unwrap();
-        let (file, kind) = open(&bytes, name).unwrap();
-        assert_eq!(ways(&file, kind.double), double, "{name}");
-        assert_eq!(ways(&file, kind.single), single, "{name}");
-    }
-}
-
-/// The number of ways in which the output was computed.
-fn ways<T: Real>(file: &CaseFile, compute: Function<T>) -> usize {
-    let case = Case::new(file);
-    compute(&case).unwrap();
-    case.results.borrow()["out.output"].len()
 }

@@ -1,49 +1,43 @@
-//! The gradients of the operation on the tape.
+//! The gradients of the layer as one operation on the tape.
 
-use super::*;
-use crate::{
-    Cat, Copula, IkanDirect, Mikan, MultiHeadConfig, PositionBias, Posterior, Primal, RbfOnly,
-    Variant, mechanism::PrimalWeights,
+use super::{PASS, WIDTH, build};
+use bochner_attention::layer::MultiHeadOperation;
+use bochner_attention::mechanism::PrimalWeights;
+use bochner_attention::{
+    Cat, Copula, IkanDirect, Mask, Mikan, MultiHeadConfig, PositionBias, Posterior, Primal,
+    RbfOnly, Rotary, Variant,
 };
 use bochner_numerics::check::assert_gradient;
 use bochner_numerics::operations::count;
 use bochner_numerics::{Operations, Seed, standard_normal};
 use bochner_ops::{apply, apply_vjp};
-use bochner_spectral::ParameterSpec;
-use ndarray::ArrayD;
+use dfdx::prelude::*;
+use ndarray::{ArrayD, ArrayViewD};
 
-const PASS: Pass = Pass::Evaluation { seed: Seed::new(1) };
-const EMBED: usize = 4;
-
-fn operation(sequences: usize, config: &MultiHeadConfig) -> MultiHeadOperation<f64> {
-    let mechanism = Arc::clone(config.variant.shared().get());
-    let layout = config.layout(EMBED, &config.variant.card()).unwrap();
-    let mask = layout.mask(Mask::none().with_key_lengths(vec![2, 3]));
-    MultiHeadOperation {
-        mechanism,
-        layout,
-        code: config.rotary.map(|rotary| Arc::new(rotary) as Code<f64>),
-        mask,
-        pass: PASS,
-        sequences,
+/// A layer as an operation on one sequence or two, and standard normal arrays of its inputs.
+fn operation(
+    sequences: usize,
+    config: &MultiHeadConfig,
+) -> (MultiHeadOperation<f64>, Vec<ArrayD<f64>>) {
+    let layer = build::<f64>(config.clone());
+    let mask = Mask::none().with_key_lengths(vec![2, 3]);
+    let operation = match sequences {
+        1 => layer.operation(&mask, PASS),
+        _ => layer.cross_operation(&mask, PASS).unwrap(),
+    };
+    let mut shapes = vec![vec![2, 3, WIDTH]; sequences];
+    for map in layer.maps.iter().chain([&layer.output]) {
+        let (outputs, inputs) = *map.weight.shape();
+        shapes.push(vec![outputs, inputs]);
+        shapes.extend(map.bias.as_ref().map(|_| vec![outputs]));
     }
-}
-
-/// Standard normal arrays of the operation's inputs.
-fn inputs(operation: &MultiHeadOperation<f64>) -> Vec<ArrayD<f64>> {
-    let mut shapes = vec![vec![2, 3, EMBED]; operation.sequences];
-    for (_, map) in operation.layout.maps() {
-        shapes.push(map.to_vec());
-        shapes.extend(operation.layout.bias.then(|| map[..1].to_vec()));
-    }
-    let layout = operation.layout;
-    shapes.extend(layout.position_bias.table(layout.heads).map(Vec::from));
-    let kernel = operation.mechanism.parameters(layout.size());
-    let kernel: usize = kernel.iter().map(ParameterSpec::count).sum();
+    let table = layer.position_bias.as_ref().map(|table| *table.shape());
+    shapes.extend(table.map(|(heads, columns)| vec![heads, columns]));
+    let (kernel,) = *layer.kernel.shape();
     shapes.extend((kernel > 0).then(|| vec![kernel]));
     let mut stream = Seed::new(2).stream("inputs");
     let array = |shape| ArrayD::from_shape_simple_fn(shape, || standard_normal(&mut stream));
-    shapes.into_iter().map(array).collect()
+    (operation, shapes.into_iter().map(array).collect())
 }
 
 fn views(arrays: &[ArrayD<f64>]) -> Vec<ArrayViewD<'_, f64>> {
@@ -52,8 +46,8 @@ fn views(arrays: &[ArrayD<f64>]) -> Vec<ArrayViewD<'_, f64>> {
 
 /// Fails unless all gradients of an operation are those of finite differences.
 fn check(sequences: usize, config: &MultiHeadConfig) {
-    let operation = &operation(sequences, config);
-    let inputs = inputs(operation);
+    let (operation, inputs) = operation(sequences, config);
+    let operation = &operation;
     let (outputs, saved) = apply(operation, &views(&inputs)).unwrap();
     let mut stream = Seed::new(3).stream("cotangents");
     let mut random = |y: &ArrayD<f64>| y.mapv(|_| standard_normal(&mut stream));
@@ -90,14 +84,13 @@ fn wanted(
 /// their product is computed.
 #[test]
 fn gradients_that_nobody_wants_cost_nothing() {
-    let operation = operation(
+    let (operation, inputs) = operation(
         2,
         &MultiHeadConfig {
             position_bias: PositionBias::Learned { reach: 1 },
             ..config(points())
         },
     );
-    let inputs = inputs(&operation);
     let (all, whole) = wanted(&operation, &inputs, |_| true);
     for (i, own) in all.iter().enumerate() {
         let (one, _) = wanted(&operation, &inputs, |j| i == j);
@@ -108,7 +101,7 @@ fn gradients_that_nobody_wants_cost_nothing() {
     }
     // Two sequences, three maps before.
     let (_, cost) = wanted(&operation, &inputs, |i| [8, 9].contains(&i));
-    let product = 2 * 3 * EMBED * EMBED;
+    let product = 2 * 3 * WIDTH * WIDTH;
     assert_eq!(cost, Operations::multiply_adds(product));
     let (_, nothing) = wanted(&operation, &inputs, |_| false);
     assert_eq!(nothing, Operations::default());
@@ -133,7 +126,7 @@ fn points() -> IkanDirect {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for variant in [RbfOnly {}.into(), Variant::from(points())] {
-        let partial = bochner_engine::Rotary {
+        let partial = Rotary {
             width: Some(2),
             ..Default::default()
         };
