@@ -1,17 +1,19 @@
 //! Pooling: one row for each graph of a batch, from the rows of its nodes.
 
 use crate::error::finite;
+use crate::layers::matrix;
 use crate::sums::RowSum;
 use crate::{Batch, Error};
 #[cfg(feature = "dfdx")]
 use bochner_nn::{Element, TapeInputs, record_one};
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, given, slots};
 #[cfg(feature = "dfdx")]
 use dfdx::shapes::HasShape;
 #[cfg(feature = "dfdx")]
 use dfdx::tensor::{Cpu, Tape, Tensor};
-use ndarray::{Array2, ArrayView2, ArrayViewD, Ix2};
+use ndarray::{Array2, ArrayView2, ArrayViewD};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -41,6 +43,9 @@ pub enum Pooling {
 ///
 /// # Errors
 /// [`Error::Argument`] for another number of rows, NaN or infinity.
+///
+/// # Numerics
+/// A sum beyond the range of the type is its largest number, never NaN.
 ///
 /// ```
 /// use bochner_graph::ndarray::array;
@@ -128,13 +133,13 @@ impl PoolingOperation {
                 }
                 continue;
             }
+            let share: T = self.share(part);
             for row in part.clone() {
                 let terms = sum.next().iter_mut().zip(x.row(row));
-                terms.for_each(|(sum, &x)| *sum += x);
+                terms.for_each(|(sum, &x)| *sum += x * share);
             }
             sum.add_to(y.as_slice_mut().expect("allocated in row-major order"));
-            let share: T = self.share(part);
-            y.mapv_inplace(|y| y * share);
+            y.mapv_inplace(bounded);
         }
         y
     }
@@ -183,11 +188,6 @@ fn check<T: Real>(name: &'static str, rows: usize, x: ArrayView2<T>) -> Result<(
     let standard = x.as_standard_layout();
     let elements = standard.as_slice().expect("brought to row-major order");
     finite(name, x.shape(), elements)
-}
-
-fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
-    let view = array.view().into_dimensionality::<Ix2>();
-    view.expect("two axes")
 }
 
 impl<T: Real> Operation<T> for PoolingOperation {
@@ -290,6 +290,20 @@ mod tests {
         let x = array![[1.0], [2.0], [2.0]];
         let got = pool_vjp(x.view(), &batch, Pooling::Max, array![[5.0]].view()).unwrap();
         assert_eq!(got, array![[0.0], [5.0], [0.0]]);
+    }
+
+    /// Sums of blocks that overflow with different signs.
+    #[test]
+    fn finite_numbers_give_finite_rows() {
+        let graph = Graph::from_edges(128, []).unwrap();
+        let batch = Batch::new([&graph]).unwrap();
+        let x = Array2::from_shape_fn((128, 1), |(i, _)| if i < 64 { f32::MAX } else { -f32::MAX });
+        for pooling in ALL {
+            let y = pool(x.view(), &batch, pooling).unwrap();
+            assert!(y.iter().all(|y| y.is_finite()), "{pooling:?}: {y}");
+        }
+        let mean = pool(x.mapv(f32::abs).view(), &batch, Pooling::Mean).unwrap();
+        assert!((mean[[0, 0]] / f32::MAX - 1.0).abs() < 1e-6, "{mean}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use bochner_numerics::Real;
 use bochner_numerics::instructions::Arithmetic;
+use bochner_numerics::scaling::bounded;
 
 /// Terms that are added up in their own type. The sums of such blocks are added up in double precision.
 const BLOCK: usize = 64;
@@ -70,7 +71,8 @@ impl<T: Real> RowSum<T> {
     fn end_block(&mut self) {
         self.before.resize(self.block.len(), 0.0);
         for (before, sum) in self.before.iter_mut().zip(&mut self.block) {
-            *before += sum.as_f64();
+            // Infinities of both signs would add up to NaN.
+            *before += bounded(*sum).as_f64();
             *sum = T::zero();
         }
         self.terms = 0;
@@ -97,7 +99,7 @@ pub(crate) fn sum_of<T: Real>(rows: impl IntoIterator<Item = Vec<T>>, columns: u
     let mut sum = RowSum::new(columns);
     for row in rows {
         let terms = sum.next().iter_mut().zip(row);
-        terms.for_each(|(sum, x)| *sum += x);
+        terms.for_each(|(sum, x)| *sum += bounded(x));
     }
     let mut out = vec![T::zero(); columns];
     sum.add_to(&mut out);

@@ -17,6 +17,7 @@ pub use attention::{GraphAttended, GraphAttention, GraphInput, GraphInspection};
 pub use convolution::GraphConvolution;
 pub use convolution::{GraphConvolutionConfig, GraphConvolutionOperation, GraphConvolutionSaved};
 pub use error::LayerError;
+pub(crate) use nodes::matrix;
 pub use nodes::{AttributedGraph, Nodes, OperationGraph};
 
 #[cfg(feature = "dfdx")]

@@ -181,7 +181,7 @@ impl<T: Real> GivenNodes<T> {
 ///
 /// # Panics
 /// If it has another number of axes.
-pub(super) fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
+pub(crate) fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
     let view = array.view().into_dimensionality::<Ix2>();
     view.expect("two axes")
 }
