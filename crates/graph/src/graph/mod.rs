@@ -4,7 +4,6 @@ mod batch;
 mod duplicates;
 #[cfg(feature = "petgraph")]
 mod from_petgraph;
-mod permutation;
 mod self_loops;
 mod written;
 

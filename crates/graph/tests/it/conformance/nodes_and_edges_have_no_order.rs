@@ -26,8 +26,10 @@ fn nodes_may_be_renumbered() {
     for kind in KINDS {
         let case = Case::<f64>::new(random_graph(5, 7, 20), kind, SMALL);
         let case = case.with_attributes().with_dropout(0.3);
+        let edges = case.graph.edges().into_iter();
+        let edges = edges.map(|(source, target)| (sources[source], targets[target]));
         let moved = Case {
-            graph: case.graph.permuted_apart(&targets, &sources).unwrap(),
+            graph: Graph::bipartite(5, 7, edges).unwrap(),
             targets: renumbered(&case.targets, &targets),
             sources: renumbered(&case.sources, &sources),
             ..case.clone()
