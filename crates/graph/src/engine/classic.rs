@@ -41,7 +41,7 @@ impl<'a, T: Real> Classic<'a, T> {
         let mut sources = along_values;
         let along_target = by_target(call.graph, &along_u, self.heads);
         let along_source = by_source(call.graph, &along_u, self.heads);
-        let (x, y) = (call.target_features(), call.source_features());
+        let (x, y) = (&call.targets, &call.sources);
         let (targets, first) = preactivation::pull_back(x, &first, &along_target, call.shape);
         let second =
             preactivation::add_pull_back(y, &second, &along_source, call.shape, &mut sources);

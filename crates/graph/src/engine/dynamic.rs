@@ -42,8 +42,8 @@ impl<'a, T: Real> Dynamic<'a, T> {
     pub(super) fn new(call: &'a Call<T>, own: &'a Prepared<T>) -> Self {
         Self {
             own,
-            targets: call.target_features(),
-            sources: call.source_features(),
+            targets: &call.targets,
+            sources: &call.sources,
             shape: call.shape,
             slope: call.slope(),
         }

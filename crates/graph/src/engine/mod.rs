@@ -15,7 +15,7 @@ mod scorer;
 pub(crate) use cotangent::{Cotangent, unit};
 
 use crate::features::dense;
-use crate::score::{EdgeTermGradients, PointsGradients};
+use crate::score::{EdgeTermGradients, Half, PointsGradients};
 use crate::settings::Shape;
 use crate::{Error, Graph, Score, Settings};
 use bochner_numerics::Real;
@@ -183,12 +183,16 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         T::of(self.settings.slope)
     }
 
-    fn target_features(&self) -> &[T] {
-        &self.targets
+    fn nodes(&self, half: Half) -> usize {
+        self.features(half).len() / self.shape.columns()
     }
 
-    fn source_features(&self) -> &[T] {
-        &self.sources
+    /// The features of the targets or of the sources.
+    fn features(&self, half: Half) -> &[T] {
+        match half {
+            Half::Target => &self.targets,
+            Half::Source => &self.sources,
+        }
     }
 
     /// The gradients along the term of a score in which it is a number.

@@ -25,8 +25,8 @@ impl<T: Real> Preactivation<T> {
     pub(super) fn new(call: &Call<T>, a: &[T], edge: Option<Vec<T>>) -> Self {
         let (first, second) = halves(a, call.shape);
         Self {
-            target: by_head(call.target_features(), &first, call.shape),
-            source: by_head(call.source_features(), &second, call.shape),
+            target: by_head(&call.targets, &first, call.shape),
+            source: by_head(&call.sources, &second, call.shape),
             edge,
         }
     }

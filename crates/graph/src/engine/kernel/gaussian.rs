@@ -1,6 +1,5 @@
 //! Exact Gaussian similarities $e^{-|q_i - c a|^2 / 2}$ and $e^{-|c a - k_j|^2 / 2}$ of all nodes.
 
-use super::similarities::count;
 use crate::engine::Call;
 use crate::engine::edge_sums::{by_nodes, map_nodes};
 use crate::score::Half;
@@ -32,10 +31,7 @@ impl<'a, 'b, 'c, T: Real> Side<'a, 'b, 'c, T> {
 
     /// A node's coordinates in one head.
     fn node(&self, node: usize, head: usize) -> impl Iterator<Item = f64> {
-        let x = match self.half {
-            Half::Target => self.call.target_features(),
-            Half::Source => self.call.source_features(),
-        };
+        let x = self.call.features(self.half);
         let shape = self.call.shape;
         let first = node * shape.columns() + head * shape.width;
         x[first..first + shape.width].iter().map(|x| x.as_f64())
@@ -56,7 +52,7 @@ impl<'a, 'b, 'c, T: Real> Side<'a, 'b, 'c, T> {
 pub(super) fn of_nodes<T: Real>(call: &Call<T>, a: ArrayView2<T>, half: Half) -> Vec<f64> {
     let (side, heads) = (Side::new(call, a, half), call.shape.heads);
     let halves: Vec<_> = (0..heads).map(|head| side.halves(head)).collect();
-    let pieces = by_nodes(count(call, half));
+    let pieces = by_nodes(call.nodes(half));
     let parts = parallel::map(pieces.len(), |i| {
         let mut logarithms = Vec::with_capacity(pieces[i].len() * 2 * heads);
         for node in pieces[i].clone() {

@@ -21,7 +21,7 @@ const LARGEST_LOGARITHM: f64 = 708.0;
 
 impl Magnitudes {
     pub(super) fn new<T: Real>(call: &Call<T>, own: &Parameters<T>) -> Self {
-        let (y, width) = (call.source_features(), call.shape.width);
+        let (y, width) = (&call.sources, call.shape.width);
         let of = |x: &[T], width: usize| match own.p {
             Some(p) => logarithms(x, width, p),
             None => vec![f64::NEG_INFINITY; x.len() / width],

@@ -202,7 +202,7 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
         Self {
             own,
             parameters: Parameters::of(call),
-            targets: call.target_features(),
+            targets: &call.targets,
             heads: call.shape.heads,
             width: call.shape.width,
             slope,

@@ -49,7 +49,7 @@ impl<T: Real> Kernel<'_, '_, T> {
         let along_sources = by_source(call.graph, &classes, 2 * self.heads);
         drop(classes);
         let mut a = Array2::zeros(self.parameters.a.dim());
-        let mut targets = vec![T::zero(); call.target_features().len()];
+        let mut targets = vec![T::zero(); call.targets.len()];
         let mut sources = along_values;
         let points = {
             let sides = [&along_targets[..], &along_sources];
@@ -146,7 +146,7 @@ impl<T: Real> Kernel<'_, '_, T> {
                     *square += one + self.slope * self.slope * slope;
                 }
             }
-            let keys = &call.source_features()[nodes.start * columns..nodes.end * columns];
+            let keys = &call.sources[nodes.start * columns..nodes.end * columns];
             add_norms(keys, self.width, p, &halves, along_keys);
             squares
         });

@@ -18,10 +18,7 @@ pub(super) fn inputs<T: Real>(
     head: usize,
     nodes: Range<usize>,
 ) -> Array2<T> {
-    let x = match half {
-        Half::Target => call.target_features(),
-        Half::Source => call.source_features(),
-    };
+    let x = call.features(half);
     let (columns, width) = (call.shape.columns(), call.shape.width);
     let mut own = Vec::with_capacity(nodes.len() * width);
     for x in x[nodes.start * columns..nodes.end * columns].chunks_exact(columns) {
@@ -40,7 +37,7 @@ pub(super) fn of_nodes<T: Real>(
     half: Half,
     features: &[Array2<T>],
 ) -> Result<Vec<T>, Error> {
-    let mut f = vec![T::zero(); count(call, half) * 2 * features.len()];
+    let mut f = vec![T::zero(); call.nodes(half) * 2 * features.len()];
     let buffers = Buffers::default();
     let done = map_nodes(&mut f, 2 * features.len(), |nodes, f| {
         for (head, features) in features.iter().enumerate() {
@@ -62,13 +59,6 @@ pub(super) fn of_nodes<T: Real>(
     });
     done.into_iter().collect::<Result<(), Error>>()?;
     Ok(f)
-}
-
-pub(super) fn count<T: Real>(call: &Call<T>, half: Half) -> usize {
-    match half {
-        Half::Target => call.graph.targets(),
-        Half::Source => call.graph.sources(),
-    }
 }
 
 /// Writes $\phi \cdot \phi_{ca} / c$ of each row of $\phi$, for both values of c.

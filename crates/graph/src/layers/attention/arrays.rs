@@ -1,4 +1,4 @@
-//! The parameters of a layer, as views of arrays or as gradients.
+//! The parameters of a layer, as views of arrays.
 
 use super::config::{AttentionKind, Bias, GraphAttentionConfig, InitialMap};
 use super::spectral_points;
@@ -7,78 +7,63 @@ use crate::layers::glorot;
 use crate::layers::nodes::{matrix, vector};
 use bochner_numerics::{Real, Seed};
 use bochner_spectral::ParameterSpec;
-use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
+use ndarray::{Array1, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
 
-/// All parameters in the order in which they are visited: matrices `M` and vectors `V`.
+/// Views of all parameters.
 #[derive(Clone, Debug)]
-pub(super) struct All<M, V> {
+pub(super) struct Arrays<'a, T> {
     /// `[Fin, H F]`.
-    pub(super) weight: M,
+    pub(super) weight: ArrayView2<'a, T>,
     /// `[H F]`, where features are mapped with a bias.
-    pub(super) weight_bias: Option<V>,
+    pub(super) weight_bias: Option<ArrayView1<'a, T>>,
     /// `[Fs, H F]`, where the sources have their own.
-    pub(super) source_weight: Option<M>,
+    pub(super) source_weight: Option<ArrayView2<'a, T>>,
     /// `[H F]`, where the sources have their own weight and a bias.
-    pub(super) source_weight_bias: Option<V>,
+    pub(super) source_weight_bias: Option<ArrayView1<'a, T>>,
     /// `[H, 2F]`, or `[H, F]` of the dynamic score.
-    pub(super) a: M,
+    pub(super) a: ArrayView2<'a, T>,
     /// `[G, H F]`, where edges have attributes.
-    pub(super) edge_weight: Option<M>,
+    pub(super) edge_weight: Option<ArrayView2<'a, T>>,
     /// `[H, F]`, where edges have attributes and the score is not dynamic.
-    pub(super) edge_a: Option<M>,
+    pub(super) edge_a: Option<ArrayView2<'a, T>>,
     /// `[H F]` or `[F]`.
-    pub(super) bias: Option<V>,
+    pub(super) bias: Option<ArrayView1<'a, T>>,
     /// `[Fin, H F]` or `[Fin, F]`.
-    pub(super) residual: Option<M>,
+    pub(super) residual: Option<ArrayView2<'a, T>>,
     /// The parameters of the source of spectral points.
-    pub(super) kernel: Option<V>,
-}
-
-/// Views of parameters.
-pub(super) type Arrays<'a, T> = All<ArrayView2<'a, T>, ArrayView1<'a, T>>;
-
-/// Gradients along the parameters for which they are wanted.
-pub(super) type Gradients<T> = All<Option<Array2<T>>, Option<Array1<T>>>;
-
-impl<M, V> All<M, V> {
-    /// An item for each parameter of a layer with these settings, from a list in their order.
-    ///
-    /// # Panics
-    /// If there is another number of items.
-    pub(super) fn laid_out<X>(
-        config: &GraphAttentionConfig,
-        items: impl IntoIterator<Item = X>,
-        matrix: impl Fn(X) -> M,
-        vector: impl Fn(X) -> V,
-    ) -> Self {
-        let mut items = items.into_iter();
-        let mut next = || items.next().expect("as many parameters as settings say");
-        let mapped_with_bias = config.weight_bias == Bias::Learned;
-        let sources_apart = config.source_inputs.is_some();
-        let all = Self {
-            weight: matrix(next()),
-            weight_bias: mapped_with_bias.then(|| vector(next())),
-            source_weight: sources_apart.then(|| matrix(next())),
-            source_weight_bias: (sources_apart && mapped_with_bias).then(|| vector(next())),
-            a: matrix(next()),
-            edge_weight: (config.edge_inputs > 0).then(|| matrix(next())),
-            edge_a: config.has_edge_a().then(|| matrix(next())),
-            bias: (config.bias == Bias::Learned).then(|| vector(next())),
-            residual: config.projects().then(|| matrix(next())),
-            kernel: has_kernel(config).then(|| vector(next())),
-        };
-        assert!(items.next().is_none(), "no more parameters");
-        all
-    }
+    pub(super) kernel: Option<ArrayView1<'a, T>>,
 }
 
 impl<'a, T: Real> Arrays<'a, T> {
-    /// The parameters of a layer with these settings, in order.
+    /// The [parameters](GraphAttentionConfig::parameters) of a layer with these settings, in order.
     ///
     /// # Panics
     /// If there is another number of them, or one has another rank.
-    pub(super) fn of(config: &GraphAttentionConfig, arrays: &'a [ArrayViewD<'_, T>]) -> Self {
-        Self::laid_out(config, arrays, matrix, vector)
+    pub(super) fn new(config: &GraphAttentionConfig, arrays: &'a [ArrayViewD<'_, T>]) -> Self {
+        let specs = config.parameters();
+        assert_eq!(
+            specs.len(),
+            arrays.len(),
+            "as many parameters as settings say"
+        );
+        let find = |name| {
+            let mut named = specs.iter().zip(arrays);
+            named.find_map(|(spec, array)| (spec.name == name).then_some(array))
+        };
+        let matrix = |name| find(name).map(matrix);
+        let vector = |name| find(name).map(vector);
+        Self {
+            weight: matrix("weight").expect("a parameter of every layer"),
+            weight_bias: vector("weight_bias"),
+            source_weight: matrix("source_weight"),
+            source_weight_bias: vector("source_weight_bias"),
+            a: matrix("a").expect("a parameter of every layer"),
+            edge_weight: matrix("edge_weight"),
+            edge_a: matrix("edge_a"),
+            bias: vector("bias"),
+            residual: matrix("residual"),
+            kernel: vector("kernel"),
+        }
     }
 }
 
@@ -156,24 +141,5 @@ pub(super) fn has_kernel(config: &GraphAttentionConfig) -> bool {
     match &config.kind {
         AttentionKind::Classic | AttentionKind::Dynamic => false,
         AttentionKind::Kernel(kernel) => kernel.source::<f64>().is_some(),
-    }
-}
-
-impl<T: Real> Gradients<T> {
-    /// The gradients in the order of the parameters.
-    pub(super) fn into_list(self) -> Vec<Option<ArrayD<T>>> {
-        let matrix = |x: Option<Array2<T>>| x.map(Array2::into_dyn);
-        let vector = |x: Option<Array1<T>>| x.map(Array1::into_dyn);
-        let mut list = vec![matrix(self.weight)];
-        list.extend(self.weight_bias.map(vector));
-        list.extend(self.source_weight.map(matrix));
-        list.extend(self.source_weight_bias.map(vector));
-        list.push(matrix(self.a));
-        list.extend(self.edge_weight.map(matrix));
-        list.extend(self.edge_a.map(matrix));
-        list.extend(self.bias.map(vector));
-        list.extend(self.residual.map(matrix));
-        list.extend(self.kernel.map(vector));
-        list
     }
 }

@@ -238,7 +238,7 @@ impl<E: Element> GraphAttention<E> {
     ) -> Result<Self, LayerError> {
         let values = config.initial(seed)?;
         let views: Vec<_> = values.iter().map(|x| x.view()).collect();
-        let p = Arrays::of(config, &views);
+        let p = Arrays::new(config, &views);
         let matrix = |x: ArrayView2<E>| Leaf::new(device, x.to_owned());
         let vector = |x: ArrayView1<E>| Leaf::new(device, x.to_owned());
         Ok(Self {

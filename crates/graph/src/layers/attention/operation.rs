@@ -1,6 +1,6 @@
 //! The whole layer as one operation.
 
-use super::arrays::{All, Arrays};
+use super::arrays::Arrays;
 use super::config::GraphAttentionConfig;
 use super::plan::{Passed, Plan, Wanted, finite};
 use crate::layers::check_parameters;
@@ -151,7 +151,7 @@ impl<T: Real> GraphAttentionOperation<T> {
     }
 
     fn parameters<'a>(&self, parameters: &'a [ArrayViewD<T>]) -> Arrays<'a, T> {
-        Arrays::of(&self.plan.config, parameters)
+        Arrays::new(&self.plan.config, parameters)
     }
 
     /// The attributes that a pass reads, given those among its inputs.
@@ -185,7 +185,7 @@ impl GraphAttentionConfig {
     ) -> Result<Array2<T>, LayerError> {
         let shapes: Vec<_> = parameters.iter().map(|p| p.shape()).collect();
         check_parameters(self.parameters(), &shapes)?;
-        let p = Arrays::of(self, parameters);
+        let p = Arrays::new(self, parameters);
         let (mut output, _) = self.pass(graph.into(), nodes.into(), &p)?;
         self.activation.apply(elements_of(&mut output));
         Ok(output)
@@ -335,16 +335,19 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         let mut gradients = gradients.into_iter();
         let along_nodes: Vec<_> = gradients.by_ref().take(tensors.len()).collect();
         let along_attributes = attributes.and_then(|_| gradients.next().flatten());
-        let gradients: Vec<_> = gradients.collect();
-        let asked = gradients.iter().map(Option::is_some);
+        let specs = self.plan.config.parameters();
+        let slots = specs.iter().map(|spec| &spec.name[..]).zip(gradients);
+        let slots: Vec<_> = slots
+            .filter_map(|(name, slot)| Some((name, slot?)))
+            .collect();
         let wanted = Wanted {
             nodes: along_nodes.iter().any(Option::is_some),
             attributes: along_attributes.is_some(),
-            parameters: All::laid_out(&self.plan.config, asked, |x| x, |x| x),
+            parameters: slots.iter().map(|(name, _)| *name).collect(),
         };
         let cotangent = (output, penalty);
         let given = self.attributes(attributes);
-        let g = (self.plan).backward(&nodes, given, &p, &saved.passed, cotangent, &wanted)?;
+        let mut g = (self.plan).backward(&nodes, given, &p, &saved.passed, cotangent, &wanted)?;
         if let (Some(slot), Some(along)) = (along_attributes, g.attributes) {
             slot.put_array(along);
         }
@@ -356,10 +359,8 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
                 }
             }
         }
-        for (slot, gradient) in gradients.into_iter().zip(g.parameters.into_list()) {
-            if let (Some(slot), Some(gradient)) = (slot, gradient) {
-                slot.put_array(gradient);
-            }
+        for (name, slot) in slots {
+            slot.put_array(g.parameters.remove(name).expect("wanted"));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A pass through a layer, forward and backward, without a tape.
 
 use super::EdgeKernel;
-use super::arrays::{All, Arrays, Gradients, has_kernel};
+use super::arrays::{Arrays, has_kernel};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
 use super::spectral_points::Drawn;
 use crate::attend::Kept;
@@ -13,7 +13,8 @@ use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_numerics::{DropoutMask, Real, Seed};
 use bochner_ops::Mode;
 use bochner_ops::rows::add_to;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array, Array2, ArrayD, ArrayView1, ArrayView2, Dimension};
+use std::collections::BTreeMap;
 
 /// A pass through a layer, without the nodes' features, the edges' attributes and the parameters.
 #[derive(Clone, Debug)]
@@ -36,20 +37,35 @@ pub(super) struct Passed<T> {
     pub(super) kept: Kept<T>,
 }
 
-/// The gradients that somebody wants.
-pub(super) struct Wanted {
+/// The gradients that are wanted.
+pub(super) struct Wanted<'a> {
     pub(super) nodes: bool,
     pub(super) attributes: bool,
-    pub(super) parameters: All<bool, bool>,
+    /// The names of the parameters.
+    pub(super) parameters: Vec<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// Whether a gradient along one of these parameters is wanted.
+    fn any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.parameters.contains(name))
+    }
 }
 
 /// The gradients of a pass.
 pub(super) struct PassGradients<T> {
-    pub(super) parameters: Gradients<T>,
+    /// The gradients along the parameters by name: all that are wanted, and those that are computed with them.
+    pub(super) parameters: BTreeMap<&'static str, ArrayD<T>>,
     pub(super) attributes: Option<Array2<T>>,
     /// The gradients along the transformed features, in the order in which these were kept; none if neither
     /// the nodes' gradients nor those of the weights are wanted.
     pub(super) transformed: Vec<Array2<T>>,
+}
+
+impl<T> PassGradients<T> {
+    fn put<D: Dimension>(&mut self, name: &'static str, gradient: Array<T, D>) {
+        self.parameters.insert(name, gradient.into_dyn());
+    }
 }
 
 impl Plan {
@@ -115,10 +131,10 @@ impl Plan {
         Drawn::new(&self.config, nodes, kernel(p), self.noise).map(Some)
     }
 
-    fn settings<'a, T: Real>(
+    fn settings<'a, 'p: 'a, T: Real>(
         &self,
         attributes: Option<ArrayView2<'a, T>>,
-        p: &Arrays<'a, T>,
+        p: &Arrays<'p, T>,
         drawn: Option<&'a Drawn<T>>,
     ) -> Settings<'a, T> {
         let a = p.a;
@@ -182,39 +198,27 @@ impl Plan {
         (output, penalty): (ArrayView2<T>, T),
         wanted: &Wanted,
     ) -> Result<PassGradients<T>, LayerError> {
-        let Wanted {
-            nodes: along_nodes,
-            attributes: along_attributes,
-            parameters: wanted,
-        } = wanted;
-        let weights = [wanted.weight, wanted.source_weight == Some(true)];
-        let biases = [wanted.weight_bias, wanted.source_weight_bias].map(|bias| bias == Some(true));
-        let through = *along_nodes || weights.contains(&true) || biases.contains(&true);
-        let of_kernel = wanted.kernel == Some(true);
         let mut found = PassGradients {
-            parameters: All {
-                weight: None,
-                weight_bias: p.weight_bias.map(|_| None),
-                source_weight: p.source_weight.map(|_| None),
-                source_weight_bias: p.source_weight_bias.map(|_| None),
-                a: None,
-                edge_weight: p.edge_weight.map(|_| None),
-                edge_a: p.edge_a.map(|_| None),
-                bias: wanted
-                    .bias
-                    .map(|wanted| wanted.then(|| sum_of_rows(output))),
-                residual: match wanted.residual {
-                    Some(true) => Some(Some(nodes[0].weight_vjp(output)?)),
-                    other => other.map(|_| None),
-                },
-                kernel: p.kernel.map(|_| None),
-            },
+            parameters: BTreeMap::new(),
             attributes: None,
             transformed: Vec::new(),
         };
-        let of_edges =
-            [wanted.edge_weight, wanted.edge_a].contains(&Some(true)) || *along_attributes;
-        if !(through || of_kernel || wanted.a || of_edges) {
+        if wanted.any(&["bias"]) {
+            found.put("bias", sum_of_rows(output));
+        }
+        if wanted.any(&["residual"]) {
+            found.put("residual", nodes[0].weight_vjp(output)?);
+        }
+        let maps = [
+            "weight",
+            "weight_bias",
+            "source_weight",
+            "source_weight_bias",
+        ];
+        let through = wanted.nodes || wanted.any(&maps);
+        let of_kernel = wanted.any(&["kernel"]);
+        let of_edges = wanted.attributes || wanted.any(&["edge_weight", "edge_a"]);
+        if !(through || of_kernel || of_edges || wanted.any(&["a"])) {
             return Ok(found);
         }
         let settings = self.settings(attributes, p, passed.drawn.as_ref());
@@ -226,13 +230,15 @@ impl Plan {
         {
             let along = [&mut targets, &mut sources];
             let own = drawn.pull_back(&self.config, kernel(p), points, penalty, along)?;
-            found.parameters.kernel = p.kernel.map(|_| Some(own));
+            found.put("kernel", own);
         }
-        found.parameters.a = Some(g.a);
+        found.put("a", g.a);
         if let Some(edges) = g.edges {
             found.attributes = Some(edges.attributes);
-            found.parameters.edge_weight = Some(Some(edges.weight));
-            found.parameters.edge_a = edges.b.map(Some);
+            found.put("edge_weight", edges.weight);
+            if let Some(b) = edges.b {
+                found.put("edge_a", b);
+            }
         }
         if !through {
             return Ok(found);
@@ -244,12 +250,7 @@ impl Plan {
         } else {
             vec![targets, sources]
         };
-        let [weight, source_weight] = along_weights(nodes, p, &found.transformed, weights)?;
-        found.parameters.weight = weight;
-        found.parameters.source_weight = p.source_weight.map(|_| source_weight);
-        let [weight_bias, source_weight_bias] = along_biases(p, &found.transformed, biases);
-        found.parameters.weight_bias = p.weight_bias.map(|_| weight_bias);
-        found.parameters.source_weight_bias = p.source_weight_bias.map(|_| source_weight_bias);
+        along_maps(nodes, p, &mut found, wanted)?;
         Ok(found)
     }
 
@@ -284,41 +285,40 @@ impl Plan {
     }
 }
 
-/// The gradients along the weight, and along that of the sources, as far as they are wanted.
-fn along_weights<T: Real>(
+/// Adds the gradients along weight and bias of the map of the features, or of the two maps, as far as they are wanted.
+fn along_maps<T: Real>(
     nodes: &[Features<T>],
     p: &Arrays<T>,
-    transformed: &[Array2<T>],
-    wanted: [bool; 2],
-) -> Result<[Option<Array2<T>>; 2], Error> {
-    let last = nodes.len() - 1;
-    let of_end = |end: usize| nodes[end.min(last)].weight_vjp(transformed[end].view());
-    let if_wanted = |end: usize| wanted[end].then(|| of_end(end)).transpose();
-    let mut weight = if_wanted(0)?;
-    if p.source_weight.is_some() {
-        return Ok([weight, if_wanted(1)?]);
+    found: &mut PassGradients<T>,
+    wanted: &Wanted,
+) -> Result<(), Error> {
+    let maps = match p.source_weight {
+        None => vec![("weight", "weight_bias", 0..found.transformed.len())],
+        Some(_) => vec![
+            ("weight", "weight_bias", 0..1),
+            ("source_weight", "source_weight_bias", 1..2),
+        ],
+    };
+    for (weight, bias, mut ends) in maps {
+        let (first, second) = (ends.start, ends.nth(1));
+        let along = |end: usize| found.transformed[end].view();
+        let of_end = |end: usize| nodes[end.min(nodes.len() - 1)].weight_vjp(along(end));
+        if wanted.any(&[weight]) {
+            let mut gradient = of_end(first)?;
+            if let Some(second) = second {
+                gradient += &of_end(second)?;
+            }
+            found.put(weight, gradient);
+        }
+        if wanted.any(&[bias]) {
+            let mut gradient = sum_of_rows(found.transformed[first].view());
+            if let Some(second) = second {
+                gradient += &sum_of_rows(found.transformed[second].view());
+            }
+            found.put(bias, gradient);
+        }
     }
-    if let (Some(weight), true) = (&mut weight, transformed.len() > 1) {
-        *weight += &of_end(1)?;
-    }
-    Ok([weight, None])
-}
-
-/// The gradients along the bias of the targets' map, and along that of the sources', as far as they are wanted.
-fn along_biases<T: Real>(
-    p: &Arrays<T>,
-    transformed: &[Array2<T>],
-    wanted: [bool; 2],
-) -> [Option<Array1<T>>; 2] {
-    let if_wanted = |end: usize| wanted[end].then(|| sum_of_rows(transformed[end].view()));
-    let mut bias = if_wanted(0);
-    if p.source_weight.is_some() {
-        return [bias, if_wanted(1)];
-    }
-    if let (Some(bias), Some(sources)) = (&mut bias, transformed.get(1)) {
-        *bias += &sum_of_rows(sources.view());
-    }
-    [bias, None]
+    Ok(())
 }
 
 /// The transformed features of the targets, and of the sources.
