@@ -199,8 +199,8 @@ fn array<T>(rows: usize, columns: usize, data: Vec<T>) -> Array2<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bochner_numerics::Tolerance;
     use bochner_numerics::check::random as normal;
-    use bochner_numerics::{Tolerance, finite_difference, relative_error};
 
     /// A matrix with many zeros, and a row and a column of nothing else.
     fn mostly_zero<T: Real>(rows: usize, columns: usize) -> Array2<T> {
@@ -257,31 +257,6 @@ mod tests {
         for (rows, columns, width) in [(0, 3, 2), (3, 0, 2), (3, 2, 0)] {
             check_products::<f64>(rows, columns, width);
         }
-    }
-
-    #[test]
-    fn gradients_agree_with_finite_differences() {
-        let (x, weight) = (mostly_zero(5, 4), normal::<f64, _>((4, 3), "w"));
-        let cotangent = normal::<f64, _>((5, 3), "c");
-        let sparse = SparseFeatures::from_dense(x.view()).unwrap();
-        let value = |features: Features<f64>, weight: ArrayView2<f64>| {
-            (features.product(weight).unwrap() * &cotangent).sum()
-        };
-        let want = finite_difference(weight.as_slice().unwrap(), |weight| {
-            let weight = ArrayView2::from_shape((4, 3), weight).unwrap();
-            value(Features::Sparse(&sparse), weight)
-        });
-        let got = Features::Sparse(&sparse)
-            .weight_vjp(cotangent.view())
-            .unwrap();
-        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-8);
-        let want = finite_difference(x.as_slice().unwrap(), |x| {
-            let x = ArrayView2::from_shape((5, 4), x).unwrap();
-            value(Features::Dense(x), weight.view())
-        });
-        let dense = Features::Dense(x.view());
-        let got = dense.features_vjp(weight.view(), cotangent.view()).unwrap();
-        assert!(relative_error(got.unwrap().as_slice().unwrap(), &want) < 1e-8);
     }
 
     #[test]

@@ -3,5 +3,5 @@
 mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;
-mod layers_train_without_a_framework;
+mod layers_are_operations;
 mod proposition_2_kernel_scores_become_those_of_gat;

@@ -62,20 +62,6 @@ fn evaluation_is_the_same_with_and_without_a_tape() {
     }
 }
 
-#[test]
-fn nodes_without_edges_receive_the_bias() {
-    let (graph, x) = (graph(), normal((6, 5), "x"));
-    for config in kinds() {
-        let layer = layer(&config);
-        let output = layer.infer(&graph, x.view()).unwrap();
-        let bias = layer.bias.as_ref().unwrap().view();
-        for node in [4, 5] {
-            assert_eq!(output.row(node), bias);
-        }
-        assert!(output.row(0).iter().zip(&bias).any(|(x, b)| x != b));
-    }
-}
-
 /// In training each rate drops what it names, by the mask of its own seed.
 #[test]
 fn rates_drop_what_they_name() {
@@ -180,15 +166,6 @@ fn more_points_than_in_training_can_be_drawn_of_a_density() {
             assert!(seen(0).is_err());
         }
     }
-}
-
-/// The kernel form with exact Gaussian similarities and magnitudes is GAT.
-#[test]
-fn softmax_stands_for_gat() {
-    let (graph, x) = (graph(), normal((6, 5), "x"));
-    let of = |kind: usize| layer(&kinds()[kind]).infer(&graph, x.view()).unwrap();
-    assert!(near(&of(3), &of(0)));
-    assert!(!near(&of(2), &of(0)));
 }
 
 /// Layers of one seed start alike, whatever their score and precision.

@@ -4,7 +4,6 @@ mod attention;
 mod attention_gradients;
 mod convolution;
 mod misuse;
-mod pytorch_geometric;
 mod setting;
 mod settings_are_checked_when_read;
 mod weights_of_pytorch_geometric;
