@@ -66,96 +66,80 @@ fn inputs<E: Element, R: Shape, S: Shape, T: Tape<E, Cpu>>(
     TapeInputs::new().with(a).unwrap().with(b).unwrap()
 }
 
-macro_rules! both_types {
-    ($name:ident, $check:ident) => {
-        #[test]
-        fn $name() {
-            $check!(f32, 1e-5);
-            $check!(f64, 1e-12);
-        }
-    };
+#[test]
+fn values_and_gradients_agree() {
+    let a = random::<f64, _>((3, Const::<4>), "a");
+    let b = random::<f64, _>((Const::<4>, 5), "b");
+    let weights = random::<f64, _>((3, 5), "weights");
+    let offsets = random::<f64, _>((3,), "offsets");
+
+    let mut outputs = record(ProductAndSum, inputs(a.leaky_trace(), b.clone())).unwrap();
+    let product = outputs.take((3, 5)).unwrap();
+    let sum = outputs.take((3,)).unwrap();
+    let loss = (product * weights.clone()).sum() + (sum * offsets.clone()).sum();
+
+    let product = a.leaky_trace().matmul(b.clone());
+    let sum = a
+        .retaped::<OwnedTape<f64, Cpu>>()
+        .sum::<(usize,), Axis<1>>();
+    let want = (product * weights).sum() + (sum * offsets).sum();
+    close(&values(&loss), &values(&want), 1e-12);
+    let (got, want) = (loss.backward(), want.backward());
+    close(&values(&got.get(&a)), &values(&want.get(&a)), 1e-12);
+    close(&values(&got.get(&b)), &values(&want.get(&b)), 1e-12);
 }
 
-macro_rules! contiguous {
-    ($E:ty, $tolerance:expr) => {
-        let a = random::<$E, _>((3, Const::<4>), "a");
-        let b = random::<$E, _>((Const::<4>, 5), "b");
-        let weights = random::<$E, _>((3, 5), "weights");
-        let offsets = random::<$E, _>((3,), "offsets");
+#[test]
+fn strided_inputs_and_unused_outputs_are_served() {
+    // `a` permuted, with its tape; `b` broadcast (stride 0), without one.
+    let a = random::<f64, _>((4, 3), "a");
+    let b = random::<f64, _>((5,), "b");
+    let weights = random::<f64, _>((3, 5), "weights");
 
-        let mut outputs = record(ProductAndSum, inputs(a.leaky_trace(), b.clone())).unwrap();
-        let product = outputs.take((3, 5)).unwrap();
-        let sum = outputs.take((3,)).unwrap();
-        let loss = (product * weights.clone()).sum() + (sum * offsets.clone()).sum();
+    let permuted = a.leaky_trace().permute::<_, Axes2<1, 0>>();
+    let broadcast = b.leaky_trace().broadcast_like::<_, Axis<0>>(&(4, 5));
+    let merged = TapeInputs::<f64, OwnedTape<f64, Cpu>>::new()
+        .with(permuted)
+        .unwrap()
+        .with(broadcast)
+        .unwrap();
+    let mut outputs = record(ProductAndSum, merged).unwrap();
+    // The sum is not used: its cotangent is zero.
+    let loss = (outputs.take((3, 5)).unwrap() * weights.clone()).sum();
 
-        let product = a.leaky_trace().matmul(b.clone());
-        let sum = a.retaped::<OwnedTape<$E, Cpu>>().sum::<(usize,), Axis<1>>();
-        let want = (product * weights).sum() + (sum * offsets).sum();
-        close(&values(&loss), &values(&want), $tolerance);
-        let (got, want) = (loss.backward(), want.backward());
-        close(&values(&got.get(&a)), &values(&want.get(&a)), $tolerance);
-        close(&values(&got.get(&b)), &values(&want.get(&b)), $tolerance);
-    };
+    let permuted = a.leaky_trace().permute::<_, Axes2<1, 0>>();
+    let broadcast = b.leaky_trace().broadcast_like::<_, Axis<0>>(&(4, 5));
+    let want = (permuted.matmul(broadcast) * weights).sum();
+    close(&values(&loss), &values(&want), 1e-12);
+    let (got, want) = (loss.backward(), want.backward());
+    close(&values(&got.get(&a)), &values(&want.get(&a)), 1e-12);
+    close(&values(&got.get(&b)), &values(&want.get(&b)), 1e-12);
 }
-both_types!(values_and_gradients_agree, contiguous);
 
-macro_rules! strided {
-    ($E:ty, $tolerance:expr) => {
-        // `a` permuted, with its tape; `b` broadcast (stride 0), without one.
-        let a = random::<$E, _>((4, 3), "a");
-        let b = random::<$E, _>((5,), "b");
-        let weights = random::<$E, _>((3, 5), "weights");
-
-        let permuted = a.leaky_trace().permute::<_, Axes2<1, 0>>();
-        let broadcast = b.leaky_trace().broadcast_like::<_, Axis<0>>(&(4, 5));
-        let merged = TapeInputs::<$E, OwnedTape<$E, Cpu>>::new()
-            .with(permuted)
-            .unwrap()
-            .with(broadcast)
-            .unwrap();
-        let mut outputs = record(ProductAndSum, merged).unwrap();
-        // The sum is not used: its cotangent is zero.
-        let loss = (outputs.take((3, 5)).unwrap() * weights.clone()).sum();
-
-        let permuted = a.leaky_trace().permute::<_, Axes2<1, 0>>();
-        let broadcast = b.leaky_trace().broadcast_like::<_, Axis<0>>(&(4, 5));
-        let want = (permuted.matmul(broadcast) * weights).sum();
-        close(&values(&loss), &values(&want), $tolerance);
-        let (got, want) = (loss.backward(), want.backward());
-        close(&values(&got.get(&a)), &values(&want.get(&a)), $tolerance);
-        close(&values(&got.get(&b)), &values(&want.get(&b)), $tolerance);
-    };
+#[test]
+fn a_tensor_may_be_given_twice() {
+    let a = random::<f64, _>((4, 4), "a");
+    let mut outputs = record(ProductAndSum, inputs(a.leaky_trace(), a.clone())).unwrap();
+    let got = outputs.take((4, 4)).unwrap().sum().backward();
+    // dfdx's own product refuses one tensor twice: give it two, and add.
+    let b = Cpu::default().tensor_from_vec(a.as_vec(), (4, 4));
+    let want = a.leaky_trace().matmul(b.clone()).sum().backward();
+    let want = want.get(&a) + want.get(&b);
+    close(&values(&got.get(&a)), &values(&want), 1e-12);
 }
-both_types!(strided_inputs_and_unused_outputs_are_served, strided);
 
-macro_rules! twice {
-    ($E:ty, $tolerance:expr) => {
-        let a = random::<$E, _>((4, 4), "a");
-        let mut outputs = record(ProductAndSum, inputs(a.leaky_trace(), a.clone())).unwrap();
-        let got = outputs.take((4, 4)).unwrap().sum().backward();
-        // dfdx's own product refuses one tensor twice: give it two, and add.
-        let b = Cpu::default().tensor_from_vec(a.as_vec(), (4, 4));
-        let want = a.leaky_trace().matmul(b.clone()).sum().backward();
-        let want = want.get(&a) + want.get(&b);
-        close(&values(&got.get(&a)), &values(&want), $tolerance);
+#[test]
+fn gradients_are_added_to_those_there() {
+    let (a, b) = (random::<f64, _>((2, 3), "a"), random::<f64, _>((3, 2), "b"));
+    let pass = |gradients| {
+        let mut outputs = record(ProductAndSum, inputs(a.trace(gradients), b.clone())).unwrap();
+        outputs.take((2, 2)).unwrap().square().sum().backward()
     };
+    let once = pass(Gradients::leaky());
+    let twice = pass(pass(bochner_nn::alloc_gradients(&a).unwrap()));
+    let doubled: Vec<f64> = values(&once.get(&a)).iter().map(|x| 2.0 * x).collect();
+    close(&values(&twice.get(&a)), &doubled, 1e-12);
 }
-both_types!(a_tensor_may_be_given_twice, twice);
-
-macro_rules! accumulated {
-    ($E:ty, $tolerance:expr) => {
-        let (a, b) = (random::<$E, _>((2, 3), "a"), random::<$E, _>((3, 2), "b"));
-        let pass = |gradients| {
-            let mut outputs = record(ProductAndSum, inputs(a.trace(gradients), b.clone())).unwrap();
-            outputs.take((2, 2)).unwrap().square().sum().backward()
-        };
-        let once = pass(Gradients::leaky());
-        let twice = pass(pass(bochner_nn::alloc_gradients(&a).unwrap()));
-        let doubled: Vec<f64> = values(&once.get(&a)).iter().map(|x| 2.0 * x).collect();
-        close(&values(&twice.get(&a)), &doubled, $tolerance);
-    };
-}
-both_types!(gradients_are_added_to_those_there, accumulated);
 
 #[test]
 fn the_gradient_of_an_output_can_be_read() {

@@ -5,7 +5,7 @@ mod common;
 mod damaged_checkpoints_are_refused;
 mod embedding_touches_only_its_rows;
 mod layers_agree_with_composition;
-mod resuming_changes_nothing;
 mod settings_are_checked_when_read;
 mod threads_change_nothing;
 mod weights_of_other_libraries;
+mod what_is_saved_comes_back;
