@@ -1,7 +1,6 @@
 //! The properties of factors, copulas, fits and draws.
 
 mod agrees_with_scipy_and_statsmodels;
-mod densities_integrate_to_one;
 mod draws_follow_the_closed_forms;
 mod every_factor_gives_a_correlation_matrix;
 mod every_fit_gives_a_copula;

@@ -114,16 +114,6 @@ fn coupling_lowers_the_error_of_positive_features() {
     assert!(simplex < 0.9 * orthogonal, "{simplex} {orthogonal}");
 }
 
-#[test]
-fn the_error_falls_like_the_root_of_the_number_of_frequencies() {
-    let x = points();
-    for map in MAPS {
-        let [few, many] = [8, 128].map(|m| measured(map, ORTHOGONAL, m, 2000, &x).error.sqrt());
-        let slope = (many / few).ln() / 16.0_f64.ln();
-        assert!((slope + 0.5).abs() < 0.06, "{map:?}: {slope}");
-    }
-}
-
 /// The mean with norms of one size lies below the kernel, not by much.
 #[test]
 fn fixed_norms_give_the_regularised_kernel() {
