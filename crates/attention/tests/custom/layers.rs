@@ -1,6 +1,6 @@
 //! Layers train, infer and decode with a mechanism of another crate.
 
-use super::{register_all, variants};
+use super::variants;
 use bochner_attention::engine::Rotary;
 use bochner_attention::prelude::*;
 use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias, Variant};
@@ -104,55 +104,6 @@ fn gradients_are_those_of_finite_differences() {
 }
 
 #[test]
-fn a_step_of_training_with_dropout_changes_the_learnt_numbers() {
-    for variant in variants() {
-        let card = variant.card();
-        let mut layer = build(MultiHeadConfig {
-            heads: 2,
-            variant,
-            causal: true,
-            ..Default::default()
-        });
-        let dropout = if card.dropout.is_yes() { 0.3 } else { 0.0 };
-        let pass = Pass::Training {
-            seed: Seed::new(2),
-            dropout,
-        };
-        let x = sequence(2, 5);
-        let mut losses = [0.0; 3];
-        for loss in &mut losses {
-            let attended = layer
-                .attend_self(x.leaky_trace(), &Mask::none(), pass)
-                .unwrap();
-            let value = attended.output.square().mean() + attended.penalty;
-            *loss = value.array();
-            let gradients = value.backward();
-            let (mut numbers, rate) = (layer.kernel_values(), 0.1);
-            let mut weights = layer.output.weight.as_vec();
-            let of_weights = gradients.get(&layer.output.weight).as_vec();
-            weights
-                .iter_mut()
-                .zip(of_weights)
-                .for_each(|(w, g)| *w -= rate * g);
-            layer.output.weight.copy_from(&weights);
-            if !numbers.is_empty() {
-                let of_numbers = gradients.get(&layer.kernel).as_vec();
-                assert!(of_numbers.iter().all(|g| *g != 0.0), "{layer:?}");
-                numbers
-                    .iter_mut()
-                    .zip(of_numbers)
-                    .for_each(|(x, g)| *x -= rate * g);
-                layer.kernel.copy_from(&numbers);
-            }
-        }
-        assert!(
-            losses[2] < losses[1] && losses[1] < losses[0],
-            "{losses:?}: {layer:?}"
-        );
-    }
-}
-
-#[test]
 fn inference_is_the_layer() {
     for config in variants().iter().flat_map(configs) {
         let (layer, x) = (build(config), sequence(2, 7));
@@ -211,15 +162,5 @@ fn attention_to_a_memory_is_decoded_and_inferred() {
         let decoder = layer.cross_decoder(memory.view(), &mask, Form::Automatic, PASS);
         let got = decoder.unwrap().step(x.view()).unwrap();
         close(&got, want.view(), &format!("{layer:?}"));
-    }
-}
-
-#[test]
-fn settings_of_a_layer_are_read_as_they_are_written() {
-    register_all().unwrap();
-    for config in variants().iter().flat_map(configs) {
-        let text = serde_json::to_string(&config).unwrap();
-        let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, config, "{text}");
     }
 }

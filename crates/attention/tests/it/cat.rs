@@ -40,30 +40,6 @@ impl<T: Real> Sequences<T> {
             .output
             .into_owned()
     }
-
-    fn weights(&self, form: CatForm) -> Array4<T> {
-        let mask = Mask::none();
-        let streams = Streams::new([self.z.view(), self.v.view()], &mask);
-        let cat: &dyn Mechanism<T> = &Cat { form };
-        cat.inspect(&streams, &[], &PASS).unwrap().weights
-    }
-
-    /// All positions moved on by `shift`, around the end.
-    fn turned(&self, shift: usize) -> Self {
-        let turned = |x: &Array4<T>| turned(x, shift);
-        Self {
-            z: turned(&self.z),
-            v: turned(&self.v),
-        }
-    }
-}
-
-fn turned<T: Real>(x: &Array4<T>, shift: usize) -> Array4<T> {
-    let time = x.dim().2;
-    let from: Vec<usize> = (0..time)
-        .map(|i| (i + time - shift % time) % time)
-        .collect();
-    x.select(Axis(2), &from)
 }
 
 fn distance<T: Real>(a: &Array4<T>, b: &Array4<T>) -> f64 {
@@ -109,36 +85,6 @@ fn agrees_with_the_dense_circulant(time: usize, seed: u64) {
 fn transforms_agree_with_the_dense_circulant() {
     for time in [1, 2, 3, 4, 5, 30, 64, 97, 128, 211, 2 * 211, 257] {
         agrees_with_the_dense_circulant(time, time as u64);
-    }
-}
-
-/// A sum over rows or columns of weights is one.
-#[test]
-fn weights_are_doubly_stochastic() {
-    let sequences = Sequences::<f64>::new(1, 17, 2);
-    for form in CIRCULANT {
-        let weights = sequences.weights(form);
-        for axis in [2, 3] {
-            let sums = weights.sum_axis(Axis(axis));
-            let error = largest(&(sums - 1.0));
-            assert!(error < 1e-14, "{form:?}, {axis}: {error:e}");
-        }
-    }
-}
-
-/// A shift of scores and values together leaves a correlation in place and moves a convolution twice as far.
-#[test]
-fn shifts_are_not_followed_as_one_might_think() {
-    let sequences = Sequences::<f64>::new(1, 11, 3);
-    for shift in [1, 4, 9] {
-        let moved = sequences.turned(shift);
-        let outputs = |form| [&sequences, &moved].map(|x| x.attend(form, &Mask::none()));
-        let [one, other] = outputs(CatForm::Correlation);
-        assert!(distance(&one, &other) < 1e-14);
-        assert!(distance(&turned(&one, shift), &other) > 0.1);
-        let [one, other] = outputs(CatForm::Convolution);
-        assert!(distance(&turned(&one, 2 * shift), &other) < 1e-14);
-        assert!(distance(&turned(&one, shift), &other) > 0.1);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
 mod bipolar;
-mod bipolar_theorems;
 mod cat;
 mod conformance;
 /// Private functions of whole numbers, with their tests.
@@ -10,7 +9,6 @@ mod gamma;
 #[cfg(feature = "dfdx")]
 mod layer;
 mod performer;
-mod permutations;
 mod primal;
 mod random_features;
 

@@ -14,9 +14,6 @@ use ndarray::{Array4, ArrayBase, Axis, Data, Dimension, s};
 /// gradient errs by about epsilon / floor^1.5, which at 1e-3 is the whole tolerance.
 const FLOOR: f64 = 1e-2;
 
-/// The floor of the mechanisms, which `f64` can have.
-const USUAL_FLOOR: f64 = 1e-5;
-
 /// Points of one kind, `[sets, heads, R, width]`.
 fn points<T: Real>(sets: usize) -> [Array4<T>; 2] {
     ["w1", "w2"].map(|name| random((sets, HEADS, 3, WIDTH), name))
@@ -99,44 +96,6 @@ fn example<T: Real>(queries: usize, keys: usize, value_width: usize) -> Example<
         v,
         ..Example::new(queries, keys)
     }
-}
-
-fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64], floor: f64) {
-    let (queries, keys) = (example.q.dim().2, example.k.dim().2);
-    let norms = exponents.iter().map(|&p| Magnitude::Norm { p });
-    let released = Magnitude::Released { p: 1.5 };
-    let magnitudes: Vec<Magnitude> = [Magnitude::None, released]
-        .into_iter()
-        .chain(norms)
-        .collect();
-    for sets in [1, BATCH] {
-        let points = points(sets);
-        for stationary in [true, false] {
-            for &magnitude in &magnitudes {
-                for (name, mask) in masks(queries, keys) {
-                    if name.contains("pairs") {
-                        continue;
-                    }
-                    let settings = settings(&points, stationary, floor, &mask);
-                    let settings = settings.with_key_weight(magnitude);
-                    let label = format!(
-                        "{}, {queries} x {keys} of {}, {sets} sets, stationary: {stationary}, {magnitude:?}, mask: {name}",
-                        T::NAME,
-                        example.v.dim().3,
-                    );
-                    check(&settings, example, &label);
-                }
-            }
-        }
-    }
-}
-
-/// Several blocks and several parts of blocks, the last ones not full; each precision with one width of values.
-#[test]
-fn across_blocks() {
-    let [narrow, wide] = VALUE_WIDTHS;
-    every_setting_of(&example::<f64>(350, 290, narrow), &[1.5], USUAL_FLOOR);
-    every_setting_of(&example::<f32>(290, 350, wide), &[1.5], FLOOR);
 }
 
 /// Relative to the largest exponent of the whole sequence, the early rows would vanish.

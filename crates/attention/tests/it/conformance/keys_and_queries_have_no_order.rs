@@ -16,46 +16,8 @@ fn permuted(x: &Array4<f64>, order: &[usize]) -> Array4<f64> {
     x.select(Axis(2), order)
 }
 
-fn unmasked_and_matrix(queries: &[usize]) -> [(Mask, Mask, Mask); 2] {
-    let matrix = matrix(queries.len(), 6);
-    let of = |matrix: ndarray::Array2<bool>| Mask::none().with_matrix(matrix.view());
-    [
-        (Mask::none(), Mask::none(), Mask::none()),
-        (
-            of(matrix.clone()),
-            of(matrix.select(Axis(1), &KEYS)),
-            of(matrix.select(Axis(0), queries)),
-        ),
-    ]
-}
-
-pub(crate) fn keys_have_no_order(case: &Case<f64>) {
-    if case.card.symmetry != Symmetry::Permutations {
-        return;
-    }
-    let queries = order_of_queries(case);
-    let example = case.example(queries.len(), 6);
-    let other = Example {
-        q: example.q.clone(),
-        k: permuted(&example.k, &KEYS),
-        v: permuted(&example.v, &KEYS),
-    };
-    let takes = |masks: &(Mask, Mask, Mask)| case.card.takes(&masks.0);
-    for (mask, by_keys, _) in unmasked_and_matrix(queries).into_iter().filter(takes) {
-        let want = case.output(&example, &mask, &EVALUATION);
-        let got = case.output(&other, &by_keys, &EVALUATION);
-        assert_close(&got, &want, &case.name);
-        let want = case.gradients(&example, &mask, &EVALUATION);
-        let mut want = want;
-        for of_keys in &mut want.streams[1..] {
-            *of_keys = permuted(of_keys, &KEYS);
-        }
-        let got = case.gradients(&other, &by_keys, &EVALUATION);
-        assert_same_gradients(&got, &want, &case.name);
-    }
-}
-
-pub(crate) fn queries_have_no_order(case: &Case<f64>) {
+/// Outputs and gradients follow the order of the queries, and the gradients of keys and values theirs.
+fn orders_are_followed(case: &Case<f64>) {
     if case.card.symmetry != Symmetry::Permutations {
         return;
     }
@@ -63,13 +25,26 @@ pub(crate) fn queries_have_no_order(case: &Case<f64>) {
     let example = case.example(queries.len(), 6);
     let other = Example {
         q: permuted(&example.q, queries),
-        ..example.clone()
+        k: permuted(&example.k, &KEYS),
+        v: permuted(&example.v, &KEYS),
     };
-    let takes = |masks: &(Mask, Mask, Mask)| case.card.takes(&masks.0);
-    for (mask, _, by_queries) in unmasked_and_matrix(queries).into_iter().filter(takes) {
-        let want = permuted(&case.output(&example, &mask, &EVALUATION), queries);
-        let got = case.output(&other, &by_queries, &EVALUATION);
-        assert_close(&got, &want, &case.name);
+    let kept = matrix(queries.len(), 6);
+    let moved = kept.select(Axis(0), queries).select(Axis(1), &KEYS);
+    let [kept, moved] = [kept, moved].map(|kept| Mask::none().with_matrix(kept.view()));
+    let masks = [(Mask::none(), Mask::none()), (kept, moved)];
+    for (mask, moved) in masks.iter().filter(|(mask, _)| case.card.takes(mask)) {
+        let [want, got] = [(&example, mask), (&other, moved)]
+            .map(|(example, mask)| case.forward(example, mask, &EVALUATION).unwrap());
+        let (output, penalty) = cotangents(&want);
+        let followed = permuted(&output, queries);
+        let mut gradients = case.pull_back(&example, mask, &EVALUATION, &want, &output, &penalty);
+        for (stream, order) in gradients.streams.iter_mut().zip([queries, &KEYS, &KEYS]) {
+            *stream = permuted(stream, order);
+        }
+        let pulled = case.pull_back(&other, moved, &EVALUATION, &got, &followed, &penalty);
+        assert_same_gradients(&pulled, &gradients, &case.name);
+        let [want, got] = [want, got].map(|forward| forward.output.into_owned());
+        assert_close(&got, &permuted(&want, queries), &case.name);
     }
 }
 
@@ -96,7 +71,7 @@ fn follows(case: &Case<f64>, orders: [&[usize]; 3]) -> bool {
 }
 
 /// A card claims the first of the symmetries that hold, in the order of [`Symmetry`], and no other.
-pub(crate) fn symmetry_is_as_claimed(case: &Case<f64>) {
+fn symmetry_is_as_claimed(case: &Case<f64>) {
     let (stay, shift) = ([0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 0, 1]);
     let permutations = follows(case, [&stay, &KEYS, &KEYS]);
     let together = follows(case, [&KEYS, &KEYS, &KEYS]);
@@ -120,11 +95,6 @@ fn of_every_mechanism() {
 }
 
 #[test]
-fn permuted_keys_give_the_same_output() {
-    cases().iter().for_each(keys_have_no_order);
-}
-
-#[test]
-fn permuted_queries_give_permuted_outputs() {
-    cases().iter().for_each(queries_have_no_order);
+fn permuted_queries_and_keys_give_permuted_outputs_and_gradients() {
+    cases().iter().for_each(orders_are_followed);
 }

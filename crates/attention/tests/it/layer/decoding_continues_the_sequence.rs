@@ -1,13 +1,13 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
-use super::{PASS, array, build, layer, sequence, two_heads};
+use super::{PASS, array, build, close, layer, sequence, two_heads};
 use bochner_attention::{
     Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer,
     PositionBias, Posterior, RbfOnly, Softmax, Variant,
 };
 use bochner_numerics::operations::count;
-use bochner_numerics::{ArgumentError, Seed, Tolerance};
-use ndarray::{Array2, Array3, ArrayView3, Axis, s};
+use bochner_numerics::{ArgumentError, Seed};
+use ndarray::{Array2, Array3, Axis, s};
 
 fn latent() -> Mikan {
     Mikan {
@@ -58,7 +58,7 @@ fn step_by_step() {
             for positions in [0..3, 3..4, 4..5, 5..7] {
                 let piece = s![.., positions.clone(), ..];
                 let got = decoder.step(array(&x).slice(piece)).unwrap();
-                close(&got, want.slice(piece), &format!("{form:?} of {layer:?}"));
+                close(got.view(), want.slice(piece), (form, &layer));
             }
             assert_eq!(decoder.lengths(), [7, 7]);
         }
@@ -130,7 +130,7 @@ fn random_features_under_a_window_keep_what_it_reaches() {
     let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
     let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
     let got = decoder.step(array(&x).view()).unwrap();
-    close(&got, array(&want.output).view(), "under a window");
+    close(got.view(), array(&want.output).view(), &layer);
 }
 
 /// A layer with a window, a position bias and fewer heads of keys than of queries, long after its first positions are
@@ -155,15 +155,9 @@ fn beyond_a_window() {
         for t in 0..90 {
             let piece = s![.., t..t + 1, ..];
             let got = decoder.step(array(&x).slice(piece)).unwrap();
-            close(&got, want.slice(piece), &format!("{t} of {layer:?}"));
+            close(got.view(), want.slice(piece), (t, &layer));
         }
     }
-}
-
-fn close(got: &Array3<f64>, want: ArrayView3<f64>, what: &str) {
-    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
-    let close = |(got, want): (&f64, &f64)| (got - want).abs() <= bound;
-    assert!(got.iter().zip(want).all(close), "{what}: {got} {want}");
 }
 
 #[test]
@@ -179,18 +173,18 @@ fn from_a_memory() {
             .unwrap();
         let (x, memory, want) = (array(&x), array(&memory), array(&want.output));
         for &form in forms {
-            let what = format!("{form:?} of {layer:?}");
+            let what = (form, &layer);
             let mut decoder = layer
                 .cross_decoder(memory.view(), &mask, form, PASS)
                 .unwrap();
             for positions in [0..3, 3..4, 4..7] {
                 let piece = s![.., positions, ..];
                 let got = decoder.step(x.slice(&piece)).unwrap();
-                close(&got, want.slice(&piece), &what);
+                close(got.view(), want.slice(&piece), what);
             }
             decoder.reorder(&[1, 0, 1]).unwrap();
             let [x, want] = [&x, &want].map(|x| x.select(Axis(0), &[1, 0, 1]));
-            close(&decoder.step(x.view()).unwrap(), want.view(), &what);
+            close(decoder.step(x.view()).unwrap().view(), want.view(), what);
         }
     }
 }

@@ -152,28 +152,6 @@ fn it_trains_with_an_optimiser_of_dfdx() {
     check_training!(LatentLayer);
 }
 
-/// Without parameters of its own a mechanism has no tensor to build or to save.
-#[test]
-fn a_mechanism_without_parameters_trains_as_well() {
-    let device = Cpu::default();
-    let config = Plain::config();
-    let mut rng = Seed::new(2).stream("initial values");
-    let layer = PlainLayer::try_new(&device, Const, config, &mut rng).unwrap();
-    let x = sequence(&device);
-    let gradients = layer
-        .forward(x.leaky_trace())
-        .square()
-        .mean::<Rank0, _>()
-        .backward();
-    assert!(
-        gradients
-            .get(&layer.maps[1].weight)
-            .as_vec()
-            .iter()
-            .any(|&g| g != 0.0)
-    );
-}
-
 #[test]
 fn training_passes_draw_anew_and_evaluation_does_not() {
     let device = Cpu::default();
@@ -247,15 +225,6 @@ fn sizes_may_be_types_or_numbers() {
             device.tensor_from_vec(values, (2, 4, EMBED));
         assert_eq!(known.forward(a).as_vec(), unknown.forward(b).as_vec());
     }
-}
-
-#[test]
-fn it_fits_between_other_modules() {
-    let device = Cpu::default();
-    let model = (DirectLayer::build(&device), DirectLayer::build(&device));
-    let x = sequence(&device);
-    let want = model.1.forward(model.0.forward(x.clone())).array();
-    assert_eq!(model.forward(x).array(), want);
 }
 
 settings!(

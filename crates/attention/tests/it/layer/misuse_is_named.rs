@@ -223,15 +223,3 @@ fn sequences_and_masks() {
     let got = attended(x(), x(), &none, Pass::Training { seed, dropout }).unwrap_err();
     assert!(names(&got, "weight dropout"), "{got}");
 }
-
-#[test]
-fn points_that_would_leak_the_future() {
-    let variant = Mikan {
-        points: 4,
-        ..Default::default()
-    };
-    let layer: Layer = build(6, config(2, variant.into())).unwrap();
-    let causal = Mask::none().with_causality();
-    let got = layer.attend_self(sequence((2, 4, 6)), &causal, EVALUATION);
-    assert!(matches!(got, Err(Error::Unsupported { what, .. }) if what.contains("causal")));
-}

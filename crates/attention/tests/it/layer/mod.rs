@@ -20,9 +20,10 @@ use bochner_attention::{
     Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,
 };
 use bochner_nn::Element;
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
-use ndarray::Array3;
+use ndarray::{Array3, ArrayView3};
+use std::fmt::Debug;
 
 const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
 const WIDTH: usize = 6;
@@ -72,4 +73,13 @@ fn sequence(batch: usize, time: usize) -> Sequences<f64> {
 
 fn array<E: Element>(x: &Sequences<E>) -> Array3<E> {
     Array3::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}
+
+/// Fails unless outputs are within their tolerance of those that are wanted.
+#[track_caller]
+fn close(got: ArrayView3<f64>, want: ArrayView3<f64>, what: impl Debug) {
+    assert_eq!(got.dim(), want.dim());
+    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+    let off = &got - &want;
+    assert!(off.iter().all(|off| off.abs() <= bound), "{what:?}: {off}");
 }

@@ -1,6 +1,6 @@
 //! Rotary positions are encoded into queries and keys wherever a layer attends, and nowhere else.
 
-use super::{PASS, WIDTH, array, build, sequence, two_heads, variants};
+use super::{PASS, WIDTH, array, build, close, sequence, two_heads, variants};
 use crate::names;
 use bochner_attention::{
     Cat, Error, Form, Mask, MultiHead, MultiHeadConfig, PositionBias, Rotary, Softmax,
@@ -8,7 +8,7 @@ use bochner_attention::{
     engine::{PositionCode, RotaryPairing},
     layer::LearnableQueryLayer,
 };
-use bochner_numerics::{ArgumentError, Seed, Tolerance};
+use bochner_numerics::{ArgumentError, Seed};
 use dfdx::prelude::*;
 use ndarray::{Array3, ArrayView3, Axis, concatenate, s};
 
@@ -21,14 +21,6 @@ fn rotary() -> MultiHeadConfig {
         }),
         ..two_heads(Softmax::default().into())
     }
-}
-
-#[track_caller]
-fn close(got: ArrayView3<f64>, want: ArrayView3<f64>) {
-    assert_eq!(got.dim(), want.dim());
-    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
-    let off = &got - &want;
-    assert!(off.iter().all(|off| off.abs() <= bound), "{off}");
 }
 
 /// A layer with rotary positions and one without, whose parameters are the same.
@@ -124,6 +116,7 @@ fn equal_rows_are_alike_at_all_positions() {
     close(
         y.slice(s![.., 2.., ..]),
         last.broadcast((1, 38, WIDTH)).unwrap(),
+        &layer,
     );
 }
 
@@ -164,7 +157,11 @@ fn a_decoder_goes_on_where_each_sequence_stands() {
             let all = whole(concatenate![Axis(1), passed, next].view());
             all.slice(s![.., -2.., ..]).to_owned()
         });
-        close(got.view(), concatenate![Axis(0), second, first].view());
+        close(
+            got.view(),
+            concatenate![Axis(0), second, first].view(),
+            &layer,
+        );
     }
 }
 
@@ -191,7 +188,7 @@ fn queries_of_a_memory_have_positions_of_their_own() {
         .unwrap();
     let all = want(&x, &[0, 1]);
     let got = decoder.step(x.slice(s![.., ..2, ..])).unwrap();
-    close(got.view(), all.slice(s![.., ..2, ..]));
+    close(got.view(), all.slice(s![.., ..2, ..]), &layer);
     decoder.reorder(&[1, 0, 1]).unwrap();
     let branches = want(&x, &[1, 0, 1]);
     let rows = x.select(Axis(0), &[1, 0, 1]);
@@ -204,11 +201,11 @@ fn queries_of_a_memory_have_positions_of_their_own() {
             got.view_mut(),
         )
         .unwrap();
-    close(got.view(), branches.slice(s![.., 2..5, ..]));
+    close(got.view(), branches.slice(s![.., 2..5, ..]), &layer);
     assert_eq!(decoder.lengths(), [4, 5, 5]);
     decoder.truncate(4);
     let mut got = decoder.step(rows.slice(s![.., 4..5, ..])).unwrap();
-    close(got.view(), branches.slice(s![.., 4..5, ..]));
+    close(got.view(), branches.slice(s![.., 4..5, ..]), &layer);
     let (next, out) = (rows.slice(s![.., ..1, ..]), got.slice_mut(s![.., ..1, ..]));
     let wrong = decoder.step_into(next, Some(&[1, 2, 1]), out);
     assert!(matches!(wrong, Err(Error::Mask { .. })), "{wrong:?}");
