@@ -1,4 +1,4 @@
-//! What is saved of a run is read back to the bit, and the same run gives the same bytes.
+//! Models, moments and streams are read back to the bit, and the same run gives the same bytes.
 //!
 //! That a run which goes on from a file ends like one that never stopped is shown in `bochner-models`.
 
