@@ -8,8 +8,18 @@ fn has_its_gradient<D: Dimension>(
     numbers: Array<f64, D>,
     bias: impl Fn(ArrayView<f64, D>) -> Result<Bias<f64>, Error>,
 ) -> Result<(), Error> {
+    [1, 2]
+        .into_iter()
+        .try_for_each(|kv_heads| has_its_gradient_with(kv_heads, &numbers, &bias))
+}
+
+fn has_its_gradient_with<D: Dimension>(
+    kv_heads: usize,
+    numbers: &Array<f64, D>,
+    bias: impl Fn(ArrayView<f64, D>) -> Result<Bias<f64>, Error>,
+) -> Result<(), Error> {
     let (q, cotangent) = (random([2, 2, 4, 3], "q"), random([2, 2, 4, 3], "cotangent"));
-    let [k, v] = ["k", "v"].map(|name| random([2, 2, 6, 3], name));
+    let [k, v] = ["k", "v"].map(|name| random([2, kv_heads, 6, 3], name));
     let mask = Mask::causal().with_key_lengths(vec![6, 4]);
     let of = |numbers: ArrayView<f64, D>| {
         Ok::<_, Error>(Settings {
@@ -37,7 +47,7 @@ fn has_its_gradient<D: Dimension>(
         .expect("it was wanted")
         .into_dimensionality::<D>()
         .expect("shaped as the numbers");
-    assert_gradient(&got, &numbers, |numbers| {
+    assert_gradient(&got, numbers, |numbers| {
         let output = attend(&of(numbers).expect("finite"), q.view(), k.view(), v.view())
             .expect("as before")
             .0;

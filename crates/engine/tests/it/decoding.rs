@@ -83,6 +83,8 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() -> Result<(), Err
         assert_eq!(decoder.lengths(), [9, 4, 12]);
         decoder.reorder(&[2, 0])?;
         assert_eq!(decoder.lengths(), [12, 9]);
+        decoder.reorder(&[1, 1])?;
+        assert_eq!(decoder.lengths(), [9, 9]);
     }
     Ok(())
 }

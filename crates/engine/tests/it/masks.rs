@@ -1,17 +1,22 @@
 //! Masks of every kind against the formula, and what a sliding window holds.
 
-use bochner_engine::ndarray::{Array2, Array4, s};
+use bochner_engine::ndarray::{Array2, Array4, ArrayView2, Axis, s};
 use bochner_engine::numerics::check::random;
-use bochner_engine::{Decoder, DecoderSize, Error, Mask, Settings, attend, weights};
+use bochner_engine::numerics::{DropoutMask, Seed};
+use bochner_engine::{
+    Decoder, DecoderSize, Error, Mask, Settings, Wanted, attend, attend_vjp, weights,
+};
 use proptest::prelude::*;
 
-/// Checks the output and the weights of the softmax against its formula, with the pairs that the mask keeps.
+/// Checks the weights, the output and the gradients of the softmax against their formulas, with the pairs that the mask
+/// keeps, without and with dropout.
 fn agrees_with_its_formula(
     mask: &Mask,
     [batch, heads, queries, keys]: [usize; 4],
 ) -> Result<(), Error> {
-    let q: Array4<f64> = random([batch, heads, queries, 2], "q");
-    let [k, v] = ["k", "v"].map(|name| random::<f64, _>([batch, heads, keys, 2], name));
+    let array = |time, name| -> Array4<f64> { random([batch, heads, time, 2], name) };
+    let (q, cotangent) = (array(queries, "q"), array(queries, "cotangent"));
+    let (k, v) = (array(keys, "k"), array(keys, "v"));
     let mut want = Array4::zeros([batch, heads, queries, keys]);
     for ([b, m, i, j], x) in want
         .indexed_iter_mut()
@@ -26,18 +31,44 @@ fn agrees_with_its_formula(
         let sum = row.sum();
         row /= if sum > 0.0 { sum } else { 1.0 };
     }
-    let settings = Settings::softmax(mask);
-    let got = weights(&settings, q.view(), k.view())?;
-    assert!((&got - &want).iter().all(|x| x.abs() < 1e-12), "{mask:?}");
-    let (output, _) = attend(&settings, q.view(), k.view(), v.view())?;
-    for (b, m) in bochner_engine::ndarray::indices((batch, heads)) {
-        let want = want.slice(s![b, m, .., ..]).dot(&v.slice(s![b, m, .., ..]));
-        assert!(
-            (&output.slice(s![b, m, .., ..]) - &want)
-                .iter()
-                .all(|x| x.abs() < 1e-12),
-            "{mask:?}"
-        );
+    let near = |got: ArrayView2<f64>, want: Array2<f64>, what: &str| {
+        let off = &got - &want;
+        assert!(off.iter().all(|x| x.abs() < 1e-12), "{what}: {mask:?}");
+    };
+    let views = [&q, &k, &v].map(|x| x.view());
+    let all = weights(&Settings::softmax(mask), views[0], views[1])?;
+    for dropout in [None, DropoutMask::new(0.3, Seed::new(1)).ok()] {
+        let settings = Settings {
+            dropout,
+            ..Settings::softmax(mask)
+        };
+        let [a, b, c] = views;
+        let (output, saved) = attend(&settings, a, b, c)?;
+        let got = attend_vjp(
+            &settings,
+            &saved,
+            a,
+            b,
+            c,
+            cotangent.view(),
+            Wanted::default(),
+        )?;
+        let mut dropped = want.clone();
+        let numbers = dropped.iter_mut().zip(0..);
+        numbers.for_each(|(x, n)| *x *= dropout.map_or(1.0, |dropout| dropout.factor(n)));
+        for (b, m) in bochner_engine::ndarray::indices((batch, heads)) {
+            let of = s![b, m, .., ..];
+            let [q, k, v, c] = [&q, &k, &v, &cotangent].map(|x| x.slice(of));
+            let (weights, dropped) = (want.slice(of), dropped.slice(of));
+            let along_weights = c.dot(&v.t()) * &dropped;
+            let deltas = along_weights.sum_axis(Axis(1)).insert_axis(Axis(1));
+            let along = (along_weights - &weights * &deltas) / 2.0_f64.sqrt();
+            near(all.slice(of), weights.to_owned(), "weights");
+            near(output.slice(of), dropped.dot(&v), "output");
+            near(got.q.slice(of), along.dot(&k), "gradient of q");
+            near(got.k.slice(of), along.t().dot(&q), "gradient of k");
+            near(got.v.slice(of), dropped.t().dot(&c), "gradient of v");
+        }
     }
     Ok(())
 }
