@@ -39,7 +39,8 @@ impl<T: Real> Saved<T> {
         &self.output
     }
 
-    /// Returns the logarithm of the sum of each row's weights, `[B, M, Tq]`; minus infinity for a row that sees no key.
+    /// Returns the logarithm of the sum of each row's weights and its sink's, `[B, M, Tq]`. For a row that sees no key it
+    /// is the score of the sink, or minus infinity without one.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for features and scans, and in linear time.

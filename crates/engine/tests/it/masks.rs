@@ -60,7 +60,7 @@ fn agrees_with_its_formula(
             let of = s![b, m, .., ..];
             let [q, k, v, c] = [&q, &k, &v, &cotangent].map(|x| x.slice(of));
             let (weights, dropped) = (want.slice(of), dropped.slice(of));
-            let along_weights = c.dot(&v.t()) * &dropped;
+            let along_weights = c.dot(&v.t()) * dropped;
             let deltas = along_weights.sum_axis(Axis(1)).insert_axis(Axis(1));
             let along = (along_weights - &weights * &deltas) / 2.0_f64.sqrt();
             near(all.slice(of), weights.to_owned(), "weights");
