@@ -137,9 +137,9 @@ fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Er
 /// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.
 ///
 /// # Errors
-/// The errors of [`attend`]; [`Error::Argument`] if the cotangent does not fit; [`Error::Saved`] if the arrays or the
-/// kernel are not those of the forward pass; [`Error::Slope`] if a slope is not finite; [`Error::Unsupported`] for the
-/// gradient of a bias that has none.
+/// The errors of [`attend`]; [`Error::Argument`] if the cotangent does not fit; [`Error::Saved`] for a forward pass of
+/// other sizes or of another [kind of kernel](crate::Kernel), while other settings of the same sizes are not noticed;
+/// [`Error::Slope`] if a slope is not finite; [`Error::Unsupported`] for the gradient of a bias that has none.
 ///
 /// # Numerics
 /// The blocks of the forward pass are recomputed: memory stays O(T). Gradients of hidden keys and

@@ -96,10 +96,10 @@ pub enum Error {
         /// The head.
         head: usize,
     },
-    /// A scan left a number of its output unwritten, or wrote NaN.
+    /// A scan left a number of its output unwritten, or wrote NaN or infinity.
     #[error(
-        "the scan wrote no number into column {column} of its output at position {position} of head {head}, example \
-         {example}; `step` must write all of them"
+        "the scan wrote no finite number into column {column} of its output at position {position} of head {head}, \
+         example {example}; `step` must write all of them"
     )]
     Scan {
         /// The example.

@@ -99,9 +99,9 @@ pub enum Error {
         /// The method of a trainer that makes it.
         method: &'static str,
     },
-    /// A checkpoint holds something else than what was to be loaded.
+    /// A checkpoint holds something else than what was to be loaded, or settings that cannot be read.
     #[error(
-        "{} holds no {what} ({reason}): give a file that `{writer}::save` wrote",
+        "{} cannot be read as a {what}, which `{writer}::save` writes: {reason}",
         path.display()
     )]
     OtherContents {
@@ -109,7 +109,7 @@ pub enum Error {
         path: std::path::PathBuf,
         /// The type that was to be loaded.
         what: &'static str,
-        /// The missing part of the file.
+        /// The part of the file that is missing or cannot be read.
         reason: String,
         /// The type whose files are loaded.
         writer: &'static str,

@@ -320,8 +320,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let is_of_pairs = |bias: &Bias<T>| !bias.follows_from_positions();
         if inputs.bias.is_none() && settings.bias.as_ref().is_some_and(is_of_pairs) {
             return Err(Error::Unsupported {
-                what: "decoding with dropout on magnitudes",
-                instead: "an evaluation, or the preset of the paper",
+                what: "decoding with a bias of single pairs, such as dropout on magnitudes makes,",
+                instead: "an evaluation, the preset of the paper, or a bias that follows from positions",
             });
         }
         Ok(settings)
