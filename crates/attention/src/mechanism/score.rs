@@ -71,8 +71,8 @@ pub trait ScoreMechanism: Score + Serialize + DeserializeOwned + Default + Parti
         Ok(())
     }
 
-    /// The initial values of each head's learnt numbers. Defaults to zeros.
-    fn initial_parameters(&self) -> Vec<f64> {
+    /// Returns the initial values of the learnt numbers of a head, one of `heads`. Defaults to zeros.
+    fn initial_parameters(&self, _head: usize, _heads: usize) -> Vec<f64> {
         vec![0.0; Score::parameters(self)]
     }
 
@@ -115,14 +115,13 @@ impl<S: ScoreMechanism, T: Real> Mechanism<T> for S {
 
     fn initial(&self, size: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         ScoreMechanism::validate(self)?;
-        let of_head = self.initial_parameters();
-        argument::shape(
-            "initial_parameters",
-            &[Score::parameters(self)],
-            &[of_head.len()],
-        )?;
-        let all = (0..size.heads).flat_map(|_| &of_head);
-        Ok(all.map(|&x| T::of(x)).collect())
+        let (count, mut all) = (Score::parameters(self), Vec::new());
+        for head in 0..size.heads {
+            let own = self.initial_parameters(head, size.heads);
+            argument::shape("initial_parameters", &[count], &[own.len()])?;
+            all.extend(own.into_iter().map(T::of));
+        }
+        Ok(all)
     }
 
     fn kernel(

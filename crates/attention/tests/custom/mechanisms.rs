@@ -45,8 +45,8 @@ impl Score for RationalQuadratic {
 impl ScoreMechanism for RationalQuadratic {
     const NAME: &'static str = "test/rational-quadratic";
 
-    fn initial_parameters(&self) -> Vec<f64> {
-        vec![0.5]
+    fn initial_parameters(&self, head: usize, heads: usize) -> Vec<f64> {
+        vec![0.5 + head as f64 / heads as f64]
     }
 }
 
