@@ -122,7 +122,7 @@ impl Card {
 
     /// The card of a mechanism whose settings are those of a [`Scan`](bochner_engine::Scan). Its masks are causal.
     pub const SCAN: Self = Self {
-        masks: Masks::Lengths,
+        masks: Masks::Sequences,
         cross: Support::No {
             instead: "attention of a sequence to itself",
         },
@@ -256,18 +256,27 @@ impl Support {
 pub enum Masks {
     /// Every mask.
     Any,
-    /// Lengths of the sequences, but nothing that bars single pairs: a matrix, a window, packed sequences.
+    /// Lengths of the sequences and packed sequences, but nothing that hides single pairs: a matrix, a window.
+    Sequences,
+    /// Lengths of the sequences, but neither packed sequences nor anything that hides single pairs.
     Lengths,
 }
 
 impl Masks {
     fn check(self, mask: &Mask) -> Result<(), Error> {
-        match self == Self::Lengths && mask.needs_pairs() {
-            false => Ok(()),
-            true => Err(Error::Unsupported {
-                what: "a mask by a matrix, a window or packed sequences with this mechanism",
-                instead: "key lengths, and causality where the card has it",
-            }),
+        let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+        match self {
+            _ if !mask.needs_pairs() => Ok(()),
+            Self::Any => Ok(()),
+            Self::Sequences if mask.is_only_packed() => Ok(()),
+            Self::Sequences => unsupported(
+                "a mask by a matrix or a window with this mechanism",
+                "key lengths or packed sequences, and causality where the card has it",
+            ),
+            Self::Lengths => unsupported(
+                "a mask by a matrix, a window or packed sequences with this mechanism",
+                "key lengths, and causality where the card has it",
+            ),
         }
     }
 }

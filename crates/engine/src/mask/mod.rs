@@ -280,7 +280,7 @@ impl Mask {
     }
 
     /// Whether packed sequences are all that [`needs_pairs`](Self::needs_pairs).
-    pub(crate) fn is_only_packed(&self) -> bool {
+    pub fn is_only_packed(&self) -> bool {
         let unpacked = Self {
             ends: None,
             ..self.clone()
