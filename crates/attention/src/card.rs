@@ -148,8 +148,9 @@ impl Card {
         self.admit_mask(mask).is_ok()
     }
 
-    /// The card of the mechanism in a form: sums over the keys leave no pairs to bar, to bias or to drop.
-    pub(crate) fn in_form(self, form: Form) -> Self {
+    /// Returns the card of the mechanism in a form. Sums over the keys leave no pairs to hide, to bias or to drop, so that
+    /// a mechanism whose settings ask for [`Form::LinearTime`] claims less.
+    pub fn in_form(self, form: Form) -> Self {
         const PAIRS: Support = Support::No {
             instead: "the form `pairwise` or `automatic`",
         };

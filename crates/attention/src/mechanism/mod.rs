@@ -198,8 +198,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The kernel and the magnitude of a pass, as settings without mask, bias and dropout on the weights. The inputs
-    /// are those that the card admits, and there are as many parameters as there should be.
+    /// Returns the settings of a pass under the mask of the inputs, without dropout on the weights. The inputs are those
+    /// that the card admits, and there are as many parameters as there should be.
+    ///
+    /// Settings that have a bias go with a card whose [`bias`](Card::bias) is not supported: a layer's position bias has
+    /// no place beside it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a mechanism that is not attention by some settings.

@@ -183,14 +183,29 @@ impl<T: Real> Streams<'_, T> {
         Ok(())
     }
 
-    /// Settings with the mask, the bias and the dropout of a pass.
+    /// Settings of a mechanism with the bias and the dropout of a pass.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for settings that have another mask, a dropout, or a bias beside that of the inputs.
     pub(super) fn complete(
         &self,
         settings: Settings<T>,
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
+        let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+        if settings.mask != *self.mask || settings.dropout.is_some() {
+            return unsupported(
+                "a mask or a dropout of the mechanism's own",
+                "the mask of the inputs and no dropout: both come with the call",
+            );
+        }
+        if self.bias.is_some() && settings.bias.is_some() {
+            return unsupported(
+                "a position bias beside the bias of the mechanism",
+                "one of the two; the mechanism's card should say that it takes no bias",
+            );
+        }
         Ok(Settings {
-            mask: self.mask.clone(),
             bias: self.bias.cloned().or(settings.bias),
             dropout: pass.weight_dropout()?,
             ..settings

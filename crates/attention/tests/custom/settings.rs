@@ -3,9 +3,13 @@
 use super::mechanisms::{RationalQuadratic, SoftCap};
 use super::{register_all, variants};
 use bochner_attention::engine::conformance::{agree, check};
-use bochner_attention::engine::{Kind, Number, Pair, Raw, Score};
-use bochner_attention::mechanism::{CustomMechanism, ScoreMechanism, trial};
-use bochner_attention::{Cat, Error, Softmax, Variant, find, register, registry};
+use bochner_attention::engine::{Kind, Number, Pair, Raw, Score, numerics::Real};
+use bochner_attention::mechanism::{CustomMechanism, Pass, ScoreMechanism, Streams, trial};
+use bochner_attention::{
+    Bias, Cat, Error, Mask, Settings, Softmax, Variant, find, register, registry,
+};
+use bochner_numerics::{DropoutMask, Seed};
+use ndarray::Array4;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -128,6 +132,52 @@ fn names_that_cannot_be_are_refused() {
     // Registering a type a second time is no error.
     register::<SoftCap>().unwrap();
     assert_eq!(find("test/soft-cap"), Some(SoftCap::default().into()));
+}
+
+/// Settings with what belongs to a call: a mask, dropout, a bias.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Overruling(usize);
+
+impl Score for Overruling {
+    const RAW: Raw = Raw::Product;
+
+    fn kind(&self) -> Kind {
+        Kind::Logit
+    }
+
+    fn score<V: Number>(&self, raw: V, _: Pair<V>, _: &[V]) -> V {
+        raw
+    }
+}
+
+impl ScoreMechanism for Overruling {
+    const NAME: &'static str = "test/overruling";
+
+    fn with_settings<T: Real>(&self, mut settings: Settings<T>) -> Settings<T> {
+        match self.0 {
+            0 => settings.mask = Mask::causal(),
+            1 => settings.dropout = DropoutMask::new(0.5, Seed::new(1)).ok(),
+            _ => settings.bias = Some(Bias::alibi()),
+        }
+        settings
+    }
+}
+
+#[test]
+fn what_comes_with_a_call_is_not_overruled() {
+    let (x, bias, mask) = (Array4::ones((1, 2, 3, 4)), Bias::alibi(), Mask::none());
+    let inputs = Streams::new([x.view(), x.view(), x.view()], &mask);
+    for (n, bias) in [(0, None), (1, None), (2, Some(&bias))] {
+        let variant = Variant::from(Overruling(n));
+        let forward = |bias| {
+            let mechanism = variant.mechanism::<f64>();
+            mechanism.forward(&inputs.with_bias(bias), &[], &Pass::evaluation())
+        };
+        let error = forward(bias).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        // A bias without another one is fine.
+        assert_eq!(forward(None).is_ok(), n == 2);
+    }
 }
 
 #[test]

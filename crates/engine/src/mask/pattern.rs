@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const BLOCK: usize = 64;
 
 /// The pairs that a mask keeps, block by block, for one or all examples and heads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     /// `[1 or B, 1 or M, Tq, Tk]`.
     shape: [usize; 4],
@@ -19,7 +19,7 @@ pub(crate) struct Pattern {
 }
 
 /// The pairs of one head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Pairs {
     queries: usize,
     keys: usize,
@@ -27,7 +27,7 @@ struct Pairs {
     blocks: Vec<Block>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Block {
     Hidden,
     Kept,
