@@ -263,7 +263,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     fn backward(
         &self,
         inputs: &Streams<T>,
-        _parameters: &[T],
+        parameters: &[T],
         _pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
@@ -273,8 +273,15 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let bias = wanted.bias || inputs.bias_gradient;
         let wanted = Wanted { bias, ..wanted };
         let g = inputs.attend_vjp(saved, cotangent.output, wanted)?;
+        let pulled = self.pull_parameters(inputs.size(), &g);
+        if pulled.len() != parameters.len() {
+            return Err(Error::Unsupported {
+                what: "a mechanism with another number of gradients than of parameters",
+                instead: "`wanted` and `pull_parameters` that give one for each parameter",
+            });
+        }
         Ok(Gradients {
-            parameters: self.pull_parameters(inputs.size(), &g),
+            parameters: pulled,
             streams: vec![g.q, g.k, g.v],
             bias: g.bias.filter(|_| inputs.bias_gradient),
         })

@@ -30,5 +30,9 @@ pub fn trial<T: Real>(variant: &Variant) -> Result<Trial<T>, Error> {
     let inputs = Streams::unseen(&none, crate::Mask::CAUSAL);
     let mechanism = variant.mechanism::<T>();
     mechanism.settings(&inputs, &initial, &Pass::evaluation())?;
-    Ok(Trial::with_learnt(initial, settings))
+    let pulled = variant.shared();
+    Ok(Trial {
+        pull: Box::new(move |all| pulled.get::<T>().pull_parameters(size, all)),
+        ..Trial::with_learnt(initial, settings)
+    })
 }

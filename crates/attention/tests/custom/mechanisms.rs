@@ -3,15 +3,16 @@
 use bochner_attention::engine::numerics::Real;
 use bochner_attention::engine::{
     FeatureMap, HeadRows, Kind, Number, Pair, Position, PositionGradients, Raw, Scan, Score,
-    Unnormalised, Wanted,
+    Scored, Unnormalised, Wanted,
 };
 use bochner_attention::mechanism::{CustomMechanism, Mechanism, Pass, ScoreMechanism, Streams};
 use bochner_attention::{
     Card, Error, Settings,
+    card::Rows,
     mechanism::{ParameterSpec, Size},
 };
 use bochner_numerics::argument;
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl ScoreMechanism for Sigmoid {
     }
 }
 
-/// Softmax attention with a learnt sink for each head.
+/// Weights by the distance with a learnt sink: learnt numbers of two kinds for each head.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sink {}
 
@@ -125,31 +126,40 @@ impl CustomMechanism for Sink {
 impl<T: Real> Mechanism<T> for Sink {
     fn card(&self) -> Card {
         Card {
-            title: "softmax with a learnt sink",
+            title: "a sum of weights with a learnt sink",
+            rows: Rows::Free,
             ..Card::SCORE
         }
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
-        vec![ParameterSpec::new("sink", &[size.heads])]
+        ["score", "sink"]
+            .map(|name| ParameterSpec::new(name, &[size.heads]))
+            .into()
     }
 
     fn initial(&self, size: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Ok((0..size.heads)
-            .map(|head| T::of(0.5 * head as f64))
+        Ok((0..2 * size.heads)
+            .map(|n| T::of(0.5 - 0.3 * n as f64))
             .collect())
     }
 
-    fn kernel(&self, inputs: &Streams<T>, sink: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+    fn kernel(&self, inputs: &Streams<T>, learnt: &[T], _: &Pass) -> Result<Settings<T>, Error> {
+        let (score, sink) = learnt.split_at(inputs.size().heads);
+        let score = Array2::from_shape_vec((score.len(), 1), score.to_vec()).expect("one a head");
         let sink = Some(Arc::new(Array1::from(sink.to_vec())));
         Ok(Settings {
             sink,
-            ..Settings::softmax(inputs.mask)
+            ..Settings::pairs(
+                Scored::with_parameters(RationalQuadratic {}, score),
+                inputs.mask,
+            )
         })
     }
 
     fn wanted(&self, _: Size) -> Wanted {
         Wanted {
+            kernel: true,
             sink: true,
             ..Wanted::default()
         }

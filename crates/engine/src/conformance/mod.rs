@@ -17,8 +17,8 @@ mod properties;
 mod results;
 
 use crate::{
-    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Kernel, Mask, Settings, Wanted,
-    attend, attend_vjp, weights,
+    Bias, Blocks, Decoder, DecoderSize, Error, FeatureForm, Form, Gradients, Kernel, Mask,
+    Settings, Wanted, attend, attend_vjp, weights,
 };
 use bochner_numerics::check::random;
 use bochner_numerics::{DropoutMask, Real, Seed, Tolerance, finite_difference};
@@ -79,9 +79,11 @@ impl From<Error> for Failure {
 pub struct Trial<T> {
     /// The settings, given a mask and the learnt numbers.
     pub settings: MakeSettings<T>,
-    /// The learnt numbers, in row-major order: those of the kernel, then those of the bias, then those of the sink.
-    /// Their gradients are checked. Defaults to none.
+    /// The learnt numbers. Their gradients are checked. Defaults to none.
     pub learnt: Vec<T>,
+    /// The gradients along the learnt numbers, given those of [`attend_vjp`]. Defaults to the gradients along the kernel,
+    /// then the bias, then the sink, each in row-major order.
+    pub pull: PullLearnt<T>,
     /// Heads of queries. Defaults to 2. Grouped-query attention is checked if there are more than one.
     pub heads: usize,
     /// Width of queries and keys. Defaults to 4.
@@ -98,6 +100,9 @@ pub struct Trial<T> {
 
 /// A function that makes settings of a mask and of the learnt numbers.
 pub type MakeSettings<T> = Box<dyn Fn(&Mask, &[T]) -> Settings<T>>;
+
+/// A function that returns the gradients along learnt numbers.
+pub type PullLearnt<T> = Box<dyn Fn(&Gradients<T>) -> Vec<T>>;
 
 impl<T: Real> Trial<T> {
     /// Returns the trial of a function that makes settings of a mask and of the learnt numbers, of which there are none.
@@ -120,6 +125,7 @@ impl<T: Real> Trial<T> {
         Self {
             settings,
             learnt,
+            pull: Box::new(in_order),
             heads: 2,
             width: 4,
             value_width: 3,
@@ -262,9 +268,9 @@ fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
         ..make(learnt)
     };
     if trial.is_smooth {
-        check_gradients(&arrays, &trial.learnt, &make)?;
+        check_gradients(&arrays, &trial.learnt, &make, &trial.pull)?;
         if accepts(&dropped(&trial.learnt), &arrays)? {
-            check_gradients(&arrays, &trial.learnt, &dropped)?;
+            check_gradients(&arrays, &trial.learnt, &dropped, &trial.pull)?;
         }
     }
     if !trial.is_scan() {
@@ -274,7 +280,20 @@ fn check_case<T: Real>(trial: &Trial<T>, case: &Case) -> Result<(), Failure> {
         check_hidden(case, &make(&numbers), &arrays)?;
         check_weights(case, &make(&numbers), &arrays, false)?;
         if trial.is_smooth {
-            check_gradients(&arrays, &numbers, &make)?;
+            let pull = |all: &Gradients<T>| {
+                let (bias, sink) = (None, None);
+                let terms = Gradients {
+                    kernel: None,
+                    ..all.clone()
+                };
+                let kernel = Gradients {
+                    bias,
+                    sink,
+                    ..all.clone()
+                };
+                [(trial.pull)(&kernel), in_order(&terms)].concat()
+            };
+            check_gradients(&arrays, &numbers, &make, &pull)?;
         }
     }
     match trial.heads {

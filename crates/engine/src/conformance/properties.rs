@@ -9,6 +9,7 @@ pub(super) fn check_gradients<T: Real>(
     arrays: &Arrays<T>,
     learnt: &[T],
     make: &dyn Fn(&[T]) -> Settings<T>,
+    pull: &dyn Fn(&Gradients<T>) -> Vec<T>,
 ) -> Result<(), Failure> {
     if T::NAME != "f64" {
         return Ok(());
@@ -20,7 +21,7 @@ pub(super) fn check_gradients<T: Real>(
             (&output * &arrays.cotangent).sum().as_f64()
         })
     };
-    let results = run(&make(learnt), arrays, !learnt.is_empty())?;
+    let results = run_with(&make(learnt), arrays, !learnt.is_empty(), pull)?;
     for (which, (name, got)) in results.parts().enumerate().skip(1) {
         let [q, k, v] = arrays.views().map(|x| x.to_slice().expect("owned"));
         let numbers = [q, k, v, learnt][which - 1];

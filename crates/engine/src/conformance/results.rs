@@ -93,10 +93,12 @@ pub(super) fn accepts<T: Real>(settings: &Settings<T>, arrays: &Arrays<T>) -> Re
     }
 }
 
-pub(super) fn run<T: Real>(
+/// Returns the output and the gradients, the latter along learnt numbers as `pull` returns them.
+pub(super) fn run_with<T: Real>(
     settings: &Settings<T>,
     arrays: &Arrays<T>,
     learns: bool,
+    pull: &dyn Fn(&Gradients<T>) -> Vec<T>,
 ) -> Result<Results<T>, Error> {
     let [q, k, v] = arrays.views();
     let has_numbers = settings
@@ -110,13 +112,23 @@ pub(super) fn run<T: Real>(
     };
     let (output, saved) = attend(settings, q, k, v)?;
     let all = attend_vjp(settings, &saved, q, k, v, arrays.cotangent.view(), wanted)?;
-    let of_terms = all
-        .bias
-        .into_iter()
-        .flatten()
-        .chain(all.sink.into_iter().flatten());
-    let learnt = all.kernel.into_iter().flatten().chain(of_terms).collect();
+    let learnt = pull(&all);
     Ok(Results([output.to_owned(), all.q, all.k, all.v], learnt))
+}
+
+pub(super) fn run<T: Real>(
+    settings: &Settings<T>,
+    arrays: &Arrays<T>,
+    learns: bool,
+) -> Result<Results<T>, Error> {
+    run_with(settings, arrays, learns, &in_order)
+}
+
+/// Returns the gradients along the kernel, the bias and the sink, in this order.
+pub(super) fn in_order<T: Real>(all: &Gradients<T>) -> Vec<T> {
+    let kernel = all.kernel.iter().flatten();
+    let terms = all.bias.iter().flatten().chain(all.sink.iter().flatten());
+    kernel.chain(terms).copied().collect()
 }
 
 /// Settings with the learnt numbers of a bias, some of which hide pairs, and of a sink.
