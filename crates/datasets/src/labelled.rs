@@ -7,7 +7,7 @@ use crate::sentences::{Repeats, Sentence, check, folds};
 use crate::table::places;
 use crate::translation::Blank;
 use crate::{Error, Split};
-use bochner_text::{is_blank, lines, lines::utf8};
+use bochner_text::{clean_str, is_blank, lines, lines::utf8};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -177,6 +177,15 @@ pub fn parse(file: &str, bytes: &[u8], config: &LabelledConfig) -> Result<Labell
 }
 
 impl LabelledText {
+    /// The words of some rows, split and cleaned by [`clean_str`], and their labels.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn words(&self, rows: &[usize]) -> (Vec<Vec<String>>, Vec<usize>) {
+        let rows = rows.iter().map(|&row| &self.sentences[row]);
+        rows.map(|row| (clean_str(&row.text), row.label)).unzip()
+    }
+
     /// The ten splits of a cross-validation by [`folds`], with [`Repeats::Cleaned`]: no test part holds a text that differs
     /// from one of the training part in case, punctuation and spaces alone.
     ///
@@ -249,7 +258,6 @@ fn classes(rows: &[Row]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_text::clean_str;
 
     fn numbered(delimiter: Delimiter) -> LabelledConfig {
         LabelledConfig {
@@ -405,7 +413,7 @@ mod tests {
     fn no_test_part_holds_a_text_of_the_training_part_in_another_spelling() {
         let spell = |i: usize| match i % 2 {
             0 => format!("{}\tIs {} fine?\n", i % 3, i / 2),
-            _ => format!("{}\tis {} fine !\n", i % 3, i / 2),
+            _ => format!("{}\tis {} fine ?\n", i % 3, i / 2),
         };
         let text: String = (0..200).map(spell).collect();
         let read = parse("f", text.as_bytes(), &numbered(Delimiter::Tab)).unwrap();
@@ -414,11 +422,7 @@ mod tests {
             splits.iter().map(|split| split.test.len()).sum::<usize>(),
             200
         );
-        let cleaned = |rows: &[usize]| -> BTreeSet<Vec<String>> {
-            rows.iter()
-                .map(|&row| clean_str(&read.sentences[row].text))
-                .collect()
-        };
+        let cleaned = |rows: &[usize]| -> BTreeSet<_> { read.words(rows).0.into_iter().collect() };
         for split in &splits {
             assert!(cleaned(&split.test).is_disjoint(&cleaned(&split.train)));
         }
