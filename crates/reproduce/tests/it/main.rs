@@ -9,5 +9,6 @@ mod endurance;
 mod killed_runs_resume_bit_identically;
 mod models_on_request;
 mod nothing_to_run_is_a_failure;
+mod options_that_cannot_be_are_named;
 mod settings_are_read_in_both_spellings;
 mod smoke_needs_no_file;
