@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 /// Logarithms of Gaussian similarities, and of magnitudes, grow with the square of the features' scale, while those of
 /// GAT grow with the scale itself. If transformed features are far longer than 1, nearly all weight of a target goes to
 /// one edge; without magnitudes it is that of the source with the smallest norm, which under dropout of the inputs is
-/// the one that has lost the most. Dense features should be scaled to norms of a few units, for example to the range 0
-/// to 1. On digits, at dropout 0.6 and after 100 epochs, [`RbfOnly`](Self::RbfOnly) classifies 80 % of the test part
-/// with pixels from 0 to 1, and 13 % with pixels from 0 to 16 (GAT 84 % and 14 %).
+/// the one that has lost the most. Scale the rows of dense features to a norm of 1. On digits at dropout 0.6,
+/// [`Direct`](Self::Direct) then classifies 85 % of the test part, [`Implicit`](Self::Implicit) with an independent copula
+/// 84 %; with pixels from 0 to 1 (norms of about 3) 78 % and 66 %; with pixels from 0 to 16 21 % and 28 %, where GAT has
+/// 24 % (means of five seeds).
 ///
 /// A kernel is written down under the name and the settings that it has in attention over sequences; the
 /// settings that a text leaves out have their defaults.
