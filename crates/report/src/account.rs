@@ -1,13 +1,11 @@
 //! The material of a page, and the parts that all pages have.
 
-use crate::archive::Earlier;
 use crate::check::{Checked, Mark};
 use crate::document::Document;
 use crate::judge::{Judged, Verdict, passes_gate};
 use crate::plan::{Arm, Plan};
 use crate::row::{Artefacts, Row};
 use crate::sections::Section;
-use crate::skipped::Skipped;
 use crate::suite::{Card, Set};
 use crate::{Results, Unit, sections};
 use std::collections::BTreeMap;
@@ -27,12 +25,23 @@ pub struct Account<'a> {
     pub checks: &'a [Checked],
     /// Sets that could not be had.
     pub skipped: &'a [Skipped],
-    /// The verdicts of these rows by the rule of before, where there was one.
-    pub earlier: Option<&'a Earlier>,
+    /// Paragraphs, and points that begin with an asterisk, for the top of the page.
+    pub preface: Option<&'a str>,
     /// Further notes: changed epochs, units that failed.
     pub notes: &'a [String],
     /// The curves and pictures of a finished unit.
     pub artefacts: &'a dyn Fn(&Unit) -> Option<Artefacts>,
+}
+
+/// A data set that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its name in tables.
+    pub set: &'static str,
+    /// The places where it was looked for, or the fault in its files, and the remedy.
+    pub reason: String,
+    /// Whether a file is missing; otherwise one is there and wrong.
+    pub is_missing: bool,
 }
 
 /// The rule of the verdicts, for readers of the claims.
@@ -65,13 +74,14 @@ impl Account<'_> {
     pub fn document(&self) -> Document {
         let (card, scale) = (self.card, self.plan.scale);
         let mut document = Document::new(format!("{}, at scale {scale}", card.title));
-        self.changes(&mut document);
+        let preface = self.preface.unwrap_or_default().lines();
+        let (points, paragraphs): (Vec<&str>, Vec<&str>) =
+            preface.partition(|line| line.starts_with("* "));
+        let paragraphs = paragraphs.into_iter().filter(|line| !line.is_empty());
+        paragraphs.for_each(|line| document.text(line));
+        document.list(points.iter().map(|point| point[2..].to_owned()).collect());
         document.text(card.opening);
-        let scope = card.scopes[scale as usize];
-        match self.plan.epochs {
-            None => document.text(scope),
-            Some(epochs) => document.text(with_epochs(scope, epochs)),
-        }
+        document.text(card.scopes[scale as usize]);
         sections::alarms(self, &mut document);
         self.judgement(&mut document);
         let write = |sections: &[Section], document: &mut Document| {
@@ -124,33 +134,9 @@ impl Account<'_> {
         document.table(&head, rows);
     }
 
-    /// The verdicts that are others than by the rule of before. Nothing is written where there was none.
-    fn changes(&self, document: &mut Document) {
-        let Some(earlier) = self.earlier else {
-            return;
-        };
-        let changed = self.claims.iter().filter_map(|claim| {
-            let before = earlier.verdicts.get(claim.name)?;
-            let now = emphasised(&claim.verdict);
-            let name = claim.name;
-            (word(before) != word(&claim.verdict.to_string()))
-                .then(|| format!("{name}: was *{before}*, is {now}."))
-        });
-        let changed: Vec<String> = changed.collect();
-        document.text(format!(
-            "**These rows were judged again.** The old rule: {} The new rule stands beside the claims. {}",
-            earlier.rule,
-            match changed.is_empty() {
-                true => "No verdict changes.",
-                false => "These verdicts change:",
-            }
-        ));
-        document.list(changed);
-    }
-
     /// Writes how much of the plan is finished, what was left out, and what was decided.
     fn conditions(&self, document: &mut Document) {
-        let planned = self.plan.reported();
+        let planned = self.plan.all();
         document.heading("What was run, and what was not");
         let rows = planned.iter().filter_map(|unit| self.results.row(unit));
         let rows: Vec<&Row> = rows.collect();
@@ -164,27 +150,15 @@ impl Account<'_> {
             ),
         }];
         points.extend(commits(&rows));
-        points.extend(self.skipped.iter().map(|skipped| {
-            format!(
-                "**{} was skipped**: {}. To have it: {}.",
-                skipped.set, skipped.reason, skipped.remedy
-            )
-        }));
+        points.extend(
+            self.skipped
+                .iter()
+                .map(|skipped| format!("**{} was skipped**: {}.", skipped.set, skipped.reason)),
+        );
         points.extend(self.notes.iter().cloned());
         points.extend(self.card.decided.iter().map(|choice| (*choice).to_owned()));
         document.list(points);
     }
-}
-
-/// A text about a scale, with another number of epochs in the place of the scale's.
-fn with_epochs(scope: &str, epochs: usize) -> String {
-    let mut words: Vec<String> = scope.split(' ').map(str::to_owned).collect();
-    for place in 1..words.len() {
-        if words[place].starts_with("epochs") {
-            words[place - 1] = epochs.to_string();
-        }
-    }
-    words.join(" ")
 }
 
 /// The commits that the rows name, or that tables mix several.
@@ -204,11 +178,6 @@ fn commits(rows: &[&Row]) -> Option<String> {
             ))
         }
     }
-}
-
-/// The first words of a verdict, before its reason.
-fn word(verdict: &str) -> &str {
-    verdict.split(':').next().unwrap_or_default()
 }
 
 /// A p-value with two digits that matter.
@@ -242,17 +211,5 @@ fn duration(seconds: f64) -> String {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_epochs;
-
-    #[test]
-    fn a_scale_is_described_with_the_epochs_that_are_run() {
-        let text = "Small models and two epochs; elsewhere at most 1,000 epochs, with patience.";
-        let wanted = "Small models and 30 epochs; elsewhere at most 30 epochs, with patience.";
-        assert_eq!(with_epochs(text, 30), wanted);
     }
 }

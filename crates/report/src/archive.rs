@@ -1,4 +1,4 @@
-//! Archives: published rows and artefacts, read back in whatever spelling they were written.
+//! Archives: published rows and artefacts.
 
 use crate::Error;
 use crate::row::{Artefacts, Row};
@@ -13,21 +13,12 @@ use std::path::Path;
 pub struct Archive {
     /// The rows, in the order of the file.
     pub rows: Vec<Row>,
-    /// The artefacts, by the id of their row as it was written.
+    /// The artefacts, by the id of their row.
     pub artefacts: BTreeMap<String, Artefacts>,
-    /// The verdicts of the rows by the rule of before, where there was one.
-    pub earlier: Option<Earlier>,
+    /// Paragraphs and points that stand first on the page, such as what a change of the rule has changed.
+    pub preface: Option<String>,
     /// A part of the page, in Markdown, that was written from artefacts which are not in the archive.
     pub appendix: Option<String>,
-}
-
-/// Verdicts by a rule that no longer holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Earlier {
-    /// The rule, in a sentence.
-    pub rule: String,
-    /// The verdicts, by the names of their claims.
-    pub verdicts: BTreeMap<String, String>,
 }
 
 /// A line of `artefacts.jsonl`.
@@ -40,8 +31,8 @@ pub struct Left {
 }
 
 impl Archive {
-    /// Reads the `rows.jsonl` of a directory, with the `artefacts.jsonl`, the `earlier.json` (one
-    /// line) and the `appendix.md` beside it where there are such.
+    /// Reads the `rows.jsonl` of a directory, with the `artefacts.jsonl`, the `preface.md` and the
+    /// `appendix.md` beside it where there are such.
     ///
     /// # Errors
     /// [`Error::Io`]. [`Error::Archive`] if a line is no row, or holds artefacts of none of the rows.
@@ -58,18 +49,10 @@ impl Archive {
                 false => Err(format!("rows.jsonl has no row of the unit {}", left.id)),
             }
         })?;
-        let path = directory.join("earlier.json");
-        let earlier = match optional(&path)? {
-            None => None,
-            Some(text) => {
-                let read = |line: &str| serde_json::from_str(line).map_err(|e| e.to_string());
-                lines(&path, &text, read)?.pop()
-            }
-        };
         Ok(Self {
             rows,
             artefacts: left.into_iter().collect(),
-            earlier,
+            preface: optional(&directory.join("preface.md"))?,
             appendix: optional(&directory.join("appendix.md"))?,
         })
     }
@@ -113,41 +96,14 @@ fn lines<T>(
     text.lines().enumerate().map(read).collect()
 }
 
-/// The row in a line. Its id must be that of its unit as it was written; its settings are spelt as they are today.
+/// The row in a line, whose id must be that of its unit.
 fn row(line: &str) -> Result<Row, String> {
     let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
     match row.unit.id() {
-        id if id == row.id => {}
-        id => return Err(format!("it is called {}, but its unit is {id}", row.id)),
+        id if id == row.id => Ok(row),
+        id => Err(format!("it is called {}, but its unit is {id}", row.id)),
     }
-    let today = SPELLINGS
-        .iter()
-        .fold(line.to_owned(), |text, [old, new]| text.replace(old, new));
-    serde_json::from_str(&today).map_err(|error| error.to_string())
 }
-
-/// Spellings of settings in rows that were written before 2026-11, and those of today.
-const SPELLINGS: [[&str; 2]; 15] = [
-    [r#""mechanism":"Softmax""#, r#""mechanism":"softmax""#],
-    [r#""mechanism":"RbfOnly""#, r#""mechanism":"rbf-only""#],
-    [r#""mechanism":"Expsin""#, r#""mechanism":"expsin""#],
-    [r#""mechanism":"Linear""#, r#""mechanism":"linear""#],
-    [
-        r#""mechanism":"IkanDirect""#,
-        r#""mechanism":"ikan-direct""#,
-    ],
-    [r#""mechanism":"Mikan""#, r#""mechanism":"mikan""#],
-    [r#""mechanism":"Performer""#, r#""mechanism":"performer""#],
-    [r#""mechanism":"Cat""#, r#""mechanism":"cat""#],
-    [r#""mechanism":"Bipolar""#, r#""mechanism":"bipolar""#],
-    [r#""mechanism":"Primal""#, r#""mechanism":"primal""#],
-    [r#""prior_std""#, r#""prior-std""#],
-    [r#""linear_time""#, r#""linear-time""#],
-    [r#""NearSoftmax""#, r#""near-softmax""#],
-    [r#""KaimingUniform""#, r#""kaiming-uniform""#],
-    // Performer's settings held the step of training.
-    [r#","step":0}"#, "}"],
-];
 
 #[cfg(test)]
 mod tests {
@@ -200,18 +156,5 @@ mod tests {
         }
         let nowhere = Path::new("nowhere");
         assert!(matches!(Archive::read(nowhere), Err(Error::Io { .. })));
-    }
-
-    #[test]
-    fn an_old_spelling_is_read_as_that_of_today() {
-        let mut row = example();
-        let old: serde_json::Value =
-            serde_json::from_str(r#"{"attention":{"mechanism":"RbfOnly"},"epochs":60}"#).unwrap();
-        row.unit.settings = crate::Settings::of(&old);
-        row.id = row.unit.id();
-        let archive = Archive::read(written(from_ref(&row), "").path()).unwrap();
-        assert_eq!(archive.rows[0].id, row.id);
-        let settings: serde_json::Value = archive.rows[0].unit.settings.read().unwrap();
-        assert_eq!(settings["attention"]["mechanism"], "rbf-only");
     }
 }

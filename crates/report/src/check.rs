@@ -2,16 +2,15 @@
 
 use crate::plan::{Arm, Plan};
 use crate::row::Row;
-use crate::{Account, Results, Unit};
-use bochner_datasets::DataStore;
+use crate::{Account, Results};
 
 /// A property that the machinery must have.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
     /// Every row of the arms that the first function admits has the property; the second returns the defect of a row.
     Rows(&'static str, fn(&Arm) -> bool, fn(&Row) -> Option<String>),
-    /// The run as a whole has the property, or the data files have.
-    Run(&'static str, fn(&Account<'_>, &DataStore) -> Mark),
+    /// The run as a whole has the property.
+    Run(&'static str, fn(&Account<'_>) -> Mark),
 }
 
 /// A property with what became of its check.
@@ -25,9 +24,9 @@ pub struct Checked {
 
 impl Check {
     /// Makes the check.
-    pub fn run(&self, account: &Account<'_>, files: &DataStore) -> Checked {
+    pub fn run(&self, account: &Account<'_>) -> Checked {
         let (name, mark) = match self {
-            Self::Run(name, mark) => (name, mark(account, files)),
+            Self::Run(name, mark) => (name, mark(account)),
             Self::Rows(name, admits, defect) => {
                 let arms = account.plan.arms.iter().filter(|arm| admits(arm));
                 let rows: Vec<&Row> = arms.flat_map(|arm| account.results.of(arm)).collect();
@@ -68,7 +67,7 @@ impl Mark {
 
 /// Every unit ends with finite losses: rows with a number that is not finite are never recorded.
 pub fn all_finished(plan: &Plan, results: &Results) -> Checked {
-    let units = [plan.choosing(), plan.units()].concat();
+    let units = plan.all();
     let finished = units.iter().filter(|u| results.row(u).is_some()).count();
     let seen = format!("{finished} of {} units", units.len());
     Checked {
@@ -85,22 +84,6 @@ pub fn all_finished(plan: &Plan, results: &Results) -> Checked {
 pub fn falls_below(row: &Row, share: f64) -> Option<String> {
     let (first, last) = (row.first_mse, row.last_mse);
     (last >= share * first).then(|| format!("{first:.3} to {last:.3}"))
-}
-
-/// Units that are run twice give the same bits.
-pub fn same_bits(plan: &Plan, results: &Results) -> Checked {
-    let pair = |unit: &Unit| {
-        let mut first = unit.clone();
-        first.repeat = 0;
-        Some((results.row(unit)?, results.row(&first)?))
-    };
-    let pairs: Vec<(&Row, &Row)> = plan.repeats.iter().filter_map(pair).collect();
-    let differ = pairs.iter().filter(|(a, b)| bits(a) != bits(b));
-    let defects: Vec<String> = differ.map(|(a, _)| a.unit.label()).collect();
-    Checked {
-        name: "the same seed gives the same bits",
-        mark: Mark::new(&defects, pairs.len(), "repeated units"),
-    }
 }
 
 /// The numbers of a row, to the bit.

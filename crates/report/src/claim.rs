@@ -2,7 +2,7 @@
 
 use crate::plan::{Choices, Frame, OnRequest, Plan};
 use crate::suite::Card;
-use crate::{Error, Preset, Scale};
+use crate::{Error, Scale};
 use bochner_datasets::Protocol;
 use std::collections::BTreeSet;
 use std::panic::Location;
@@ -54,8 +54,8 @@ pub enum Side {
 pub enum Shown {
     /// The number of means of R-numbers that lie within two published deviations of the published mean.
     NearPublished {
-        /// The models, each in the reading that is compared with published numbers.
-        models: Vec<(&'static str, Preset)>,
+        /// The models, each with the tag of the arm that is compared with published numbers.
+        models: Vec<(&'static str, Option<&'static str>)>,
         /// The titles of the sets.
         sets: Vec<&'static str>,
         /// The division of the rows that published numbers rest on.
@@ -98,12 +98,12 @@ pub enum Quantity {
 /// The other side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Than {
-    /// Another model, or the same one in another reading, with the same split and seed.
+    /// Another arm, with the same split and seed.
     Model {
         /// The model.
         name: &'static str,
-        /// The reading.
-        preset: Preset,
+        /// The tag of its arm.
+        tag: Option<&'static str>,
         /// The share of its quantity.
         share: f64,
     },
@@ -144,7 +144,7 @@ impl Hypothesis {
 
     /// The model is better than another on a set.
     pub fn better(model: &'static str, than: &'static str, set: &'static str) -> Self {
-        Self::new(Quantity::Metric, model, paper(than, 1.0), set)
+        Self::new(Quantity::Metric, model, own_arm(than, 1.0), set)
     }
 
     /// The model's error on a set is smaller than a share of another model's.
@@ -154,7 +154,7 @@ impl Hypothesis {
         of: &'static str,
         set: &'static str,
     ) -> Self {
-        Self::new(Quantity::Metric, model, paper(of, share), set)
+        Self::new(Quantity::Metric, model, own_arm(of, share), set)
     }
 
     /// A quantity of a model on a set exceeds that of another.
@@ -164,7 +164,7 @@ impl Hypothesis {
         than: &'static str,
         set: &'static str,
     ) -> Self {
-        Self::new(quantity, model, paper(than, 1.0), set)
+        Self::new(quantity, model, own_arm(than, 1.0), set)
     }
 
     /// The model's metric on a set, as it is shown, exceeds a value.
@@ -186,18 +186,13 @@ impl Hypothesis {
         }
     }
 
-    /// The comparison with the other model in another reading.
+    /// The comparison with the arm of the other model that has this tag.
     #[must_use]
-    pub fn in_reading(self, preset: Preset) -> Self {
-        let than = match self.than {
-            Than::Model { name, share, .. } => Than::Model {
-                name,
-                preset,
-                share,
-            },
-            value => value,
-        };
-        Self { than, ..self }
+    pub fn than_tagged(mut self, other: &'static str) -> Self {
+        if let Than::Model { tag, .. } = &mut self.than {
+            *tag = Some(other);
+        }
+        self
     }
 
     /// The comparison in the mean over sets.
@@ -225,10 +220,10 @@ impl Hypothesis {
     }
 }
 
-const fn paper(name: &'static str, share: f64) -> Than {
+const fn own_arm(name: &'static str, share: f64) -> Than {
     Than::Model {
         name,
-        preset: Preset::Paper,
+        tag: None,
         share,
     }
 }

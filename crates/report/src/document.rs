@@ -43,18 +43,10 @@ pub enum Block {
         /// The cells, row by row.
         rows: Vec<Vec<String>>,
     },
-    /// Pictures side by side that are one file beside the Markdown file, and inside the HTML file.
-    Figure {
-        /// The file's name, without its ending.
-        name: String,
-        /// The caption.
-        caption: String,
-        /// The pictures.
-        #[serde(serialize_with = "elements")]
-        pictures: Vec<Picture>,
-    },
-    /// Pictures side by side; in the HTML file only.
+    /// Pictures side by side, in the HTML file.
     Pictures {
+        /// The name, without its ending, of the file beside the Markdown file that holds them too, if there is one.
+        file: Option<String>,
         /// The caption.
         caption: String,
         /// The pictures.
@@ -146,20 +138,15 @@ impl Document {
         caption: impl Into<String>,
         pictures: Vec<Picture>,
     ) {
-        if !pictures.is_empty() {
-            self.blocks.push(Block::Figure {
-                name: name.into(),
-                caption: caption.into(),
-                pictures,
-            });
-        }
+        let file = Some(name.into());
+        self.add_pictures(file, caption.into(), pictures);
     }
 
     /// The files beside the report, figures as SVG and tables: their names and contents.
     pub fn files(&self) -> impl Iterator<Item = (String, String)> {
         let figures = self.blocks.iter().filter_map(|block| match block {
-            Block::Figure { name, pictures, .. } => {
-                Some((format!("{name}.svg"), svg::file(pictures)))
+            Block::Pictures { file, pictures, .. } => {
+                Some((format!("{}.svg", file.as_ref()?), svg::file(pictures)))
             }
             _ => None,
         });
@@ -168,9 +155,14 @@ impl Document {
 
     /// Adds pictures; none leave no trace.
     pub fn pictures(&mut self, caption: impl Into<String>, pictures: Vec<Picture>) {
+        self.add_pictures(None, caption.into(), pictures);
+    }
+
+    fn add_pictures(&mut self, file: Option<String>, caption: String, pictures: Vec<Picture>) {
         if !pictures.is_empty() {
             self.blocks.push(Block::Pictures {
-                caption: caption.into(),
+                file,
+                caption,
                 pictures,
             });
         }

@@ -12,7 +12,7 @@ use crate::statistics::{
     Difference, Estimate, FEWEST, LEVEL, holm, independent, partial_conjunction, sign_test,
 };
 use crate::suite::Card;
-use crate::{Number, Preset, Results};
+use crate::{Number, Results};
 
 /// Judges the claims of a page together.
 ///
@@ -199,31 +199,21 @@ impl Court<'_> {
             Quantity::Metric => on(Number::R).and_then(|r| estimate(&r, &sets, hypothesis.model)),
             Quantity::Measure(_) | Quantity::Rise(_) => Err(String::new()),
         };
-        let both = match hypothesis.than {
-            Than::Model { preset, .. } => preset != Preset::Paper,
-            Than::Value(_) => false,
-        };
-        let reading = |name: &str, preset: Preset| match both {
-            true => format!("{name} ({})", preset.name()),
-            false => name.to_owned(),
-        };
         Ok(Evidence {
             quantity: match hypothesis.quantity {
                 Quantity::Metric => self.card.metric.plural.to_owned(),
                 Quantity::Measure(name) => name.to_owned(),
                 Quantity::Rise([_, last]) => format!("rise to {last}"),
             },
-            model: reading(hypothesis.model, Preset::Paper),
+            model: hypothesis.model.to_owned(),
             other: match (hypothesis.than, hypothesis.sense) {
-                (
-                    Than::Model {
-                        name,
-                        preset,
-                        share: 1.0,
-                    },
-                    _,
-                ) => reading(name, preset),
-                (Than::Model { name, share, .. }, _) => format!("{share} of {name}"),
+                (Than::Model { name, tag, share }, _) => {
+                    let tag = tag.map_or(String::new(), |tag| format!(" ({tag})"));
+                    match share {
+                        1.0 => format!("{name}{tag}"),
+                        _ => format!("{share} of {name}{tag}"),
+                    }
+                }
                 (Than::Value(value), Sense::More) => format!("at least {value}"),
                 (Than::Value(value), Sense::Less) => format!("at most {value}"),
             },
@@ -312,15 +302,8 @@ impl Court<'_> {
                 };
                 rows.iter().map(shown).collect::<Result<Vec<_>, String>>()?
             }
-            Than::Model {
-                name,
-                preset,
-                share,
-            } => {
-                let other = own.and_then(|own| match preset {
-                    Preset::Paper => self.plan.beside(own, name),
-                    preset => self.plan.arm(set, name, preset, own.protocol),
-                });
+            Than::Model { name, tag, share } => {
+                let other = own.and_then(|own| self.plan.arm(set, name, tag, own.protocol));
                 self.rows(set, name, other)?;
                 let (own, other) = own.zip(other).expect("arms with rows");
                 let pairs = self.results.pairs(own, other)?;
@@ -377,8 +360,8 @@ impl Court<'_> {
             protocol,
         } = shown;
         let arms = sets.iter().flat_map(|set| {
-            models.iter().map(move |&(model, preset)| {
-                let arm = self.plan.arm(set, model, preset, *protocol);
+            models.iter().map(move |&(model, tag)| {
+                let arm = self.plan.arm(set, model, tag, *protocol);
                 (format!("{model} on {set}"), arm)
             })
         });

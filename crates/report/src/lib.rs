@@ -54,13 +54,12 @@ pub mod results;
 pub mod row;
 pub mod sections;
 pub mod settings;
-pub mod skipped;
 pub mod statistics;
 pub mod suite;
 pub mod unit;
 
-pub use account::Account;
+pub use account::{Account, Skipped};
 pub use error::Error;
 pub use results::{Number, Results};
 pub use settings::Settings;
-pub use unit::{Preset, Scale, Unit, Versions};
+pub use unit::{Scale, Unit, Versions};

@@ -59,7 +59,7 @@ pub fn of_archive(card: &'static Card, scale: Scale, archive: &Archive) -> Page 
         claims: &claims,
         checks: &[],
         skipped: &[],
-        earlier: archive.earlier.as_ref(),
+        preface: archive.preface.as_deref(),
         notes: &[],
         artefacts: &artefacts,
     };

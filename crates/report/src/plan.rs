@@ -2,7 +2,7 @@
 
 use crate::statistics::mean;
 use crate::suite::{At, Card, Set};
-use crate::{Number, Preset, Results, Scale, Settings, Unit};
+use crate::{Number, Results, Scale, Settings, Unit};
 use bochner_datasets::Protocol;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -28,19 +28,15 @@ impl Role {
     }
 }
 
-/// One model on one set in one reading, over its splits or seeds.
+/// One model on one set, over its splits or seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
     /// The title of the set.
     pub set: &'static str,
     /// The model.
     pub model: &'static str,
-    /// The difference from other arms of the model, such as `p = 2`.
+    /// The difference from the model's own arm, such as `p = 2` or the reading of the method.
     pub tag: Option<String>,
-    /// The reading of the method.
-    pub preset: Preset,
-    /// The name of the reading in tables: a model that is the same in all readings has them all.
-    pub reading: &'static str,
     /// The division of the rows.
     pub protocol: Protocol,
     /// Its purpose.
@@ -58,7 +54,7 @@ impl AsRef<[Unit]> for Arm {
 }
 
 impl Arm {
-    /// An arm in the paper's reading; `runs` are splits with their seeds. The settings have a field `epochs`.
+    /// A model's own arm; `runs` are splits with their seeds. The settings have a field `epochs`.
     ///
     /// # Panics
     /// If the settings cannot be written as JSON: they have plain fields.
@@ -78,11 +74,9 @@ impl Arm {
             scale: at.scale,
             set: at.set.title.to_owned(),
             variant: model.to_owned(),
-            preset: Preset::Paper,
             protocol,
             split,
             seed,
-            repeat: 0,
             settings: settings.clone(),
             versions: None,
         };
@@ -90,8 +84,6 @@ impl Arm {
             set: at.set.title,
             model,
             tag: None,
-            preset: Preset::Paper,
-            reading: Preset::Paper.name(),
             protocol,
             role: Role::Compared,
             comparable: true,
@@ -104,15 +96,10 @@ impl Arm {
         Self { role, ..self }
     }
 
-    /// The arm in a reading of the method.
-    pub fn with_preset(mut self, preset: Preset) -> Self {
-        self.units.iter_mut().for_each(|unit| unit.preset = preset);
-        let reading = preset.name();
-        Self {
-            preset,
-            reading,
-            ..self
-        }
+    /// The arm with what sets it apart from the model's own.
+    pub fn with_tag(self, tag: Option<&str>) -> Self {
+        let tag = tag.map(str::to_owned);
+        Self { tag, ..self }
     }
 
     /// One of several arms of the model that validation chooses among.
@@ -123,6 +110,11 @@ impl Arm {
             comparable: false,
             ..self
         }
+    }
+
+    /// Whether the arm is none of several that validation chooses among.
+    pub fn stands_alone(&self) -> bool {
+        self.tag.is_none() || self.comparable
     }
 
     /// The model, with what sets the arm apart.
@@ -230,12 +222,8 @@ impl Choices<'_> {
 pub struct Plan {
     /// The scale.
     pub scale: Scale,
-    /// Epochs other than the scale's.
-    pub epochs: Option<usize>,
     /// The arms, set by set.
     pub arms: Vec<Arm>,
-    /// Units that are run a second time and must give the same bits.
-    pub repeats: Vec<Unit>,
     /// The sets and the models that each claim names.
     claimed: Vec<[Vec<&'static str>; 2]>,
 }
@@ -291,15 +279,9 @@ impl Plan {
             !arm.units.is_empty() && !left_out
         };
         let arms: Vec<Arm> = arms.filter(is_due).collect();
-        let repeats = match scale {
-            Scale::Smoke if card.repeats => repeats(&arms),
-            _ => Vec::new(),
-        };
         Self {
             scale,
-            epochs,
             arms,
-            repeats,
             claimed: (card.claims)()
                 .iter()
                 .map(|claim| [claim.sets(), claim.models()])
@@ -325,24 +307,28 @@ impl Plan {
         self.arms.iter().filter(|arm| !arm.role.is_choice())
     }
 
-    /// The arm of a model in a reading.
-    pub fn arm(&self, set: &str, model: &str, preset: Preset, protocol: Protocol) -> Option<&Arm> {
-        let wanted = (set, model, preset, protocol);
-        self.compared().find(|arm| {
-            (arm.set, arm.model, arm.preset, arm.protocol) == wanted && arm.tag.is_none()
-        })
+    /// The arm of a model with this tag.
+    pub fn arm(
+        &self,
+        set: &str,
+        model: &str,
+        tag: Option<&str>,
+        protocol: Protocol,
+    ) -> Option<&Arm> {
+        let wanted = (set, model, tag, protocol);
+        self.compared()
+            .find(|arm| (arm.set, arm.model, arm.tag.as_deref(), arm.protocol) == wanted)
     }
 
-    /// The arm of a model in the paper's reading, on the rows of another arm.
+    /// A model's own arm, on the rows of another arm.
     pub fn beside(&self, arm: &Arm, model: &str) -> Option<&Arm> {
-        self.arm(arm.set, model, Preset::Paper, arm.protocol)
+        self.arm(arm.set, model, None, arm.protocol)
     }
 
-    /// The first arm of a model in the paper's reading: the one that claims rest on.
+    /// The first of a model's own arms: the one that claims rest on.
     pub fn claimed(&self, set: &str, model: &str) -> Option<&Arm> {
-        self.compared().find(|arm| {
-            (arm.set, arm.model, arm.preset) == (set, model, Preset::Paper) && arm.tag.is_none()
-        })
+        self.compared()
+            .find(|arm| (arm.set, arm.model, &arm.tag) == (set, model, &None))
     }
 
     /// The units that choices rest on, each once.
@@ -360,27 +346,24 @@ impl Plan {
     /// All other units: those of the models and sets that claims name first; set by set, within a set split by split, so
     /// that an unfinished run has all models on the splits it has.
     pub fn units(&self) -> Vec<Unit> {
-        let (choosing, repeats) = (self.choosing(), self.repeats.iter().cloned());
+        let choosing = self.choosing();
         let turns = [true, false].into_iter().flat_map(|is_claimed| {
             let arms = self.compared();
             let arms = arms.filter(|arm| self.is_claimed(arm) == is_claimed);
             in_turns(&arms.collect::<Vec<_>>())
         });
-        let units = turns.filter(|unit| !choosing.contains(unit));
-        units.chain(repeats).collect()
+        turns.filter(|unit| !choosing.contains(unit)).collect()
     }
 
     fn is_claimed(&self, arm: &Arm) -> bool {
         let mut claimed = self.claimed.iter();
-        arm.tag.is_none()
+        arm.stands_alone()
             && claimed.any(|[sets, models]| sets.contains(&arm.set) && models.contains(&arm.model))
     }
 
-    /// All units that a report counts.
-    pub fn reported(&self) -> Vec<Unit> {
-        let mut units = [self.choosing(), self.units()].concat();
-        units.retain(|unit| unit.repeat == 0);
-        units
+    /// All units, those that choices rest on first.
+    pub fn all(&self) -> Vec<Unit> {
+        [self.choosing(), self.units()].concat()
     }
 }
 
@@ -393,19 +376,5 @@ fn in_turns(arms: &[&Arm]) -> Vec<Unit> {
     };
     arms.chunk_by(|a, b| a.set == b.set)
         .flat_map(of_set)
-        .collect()
-}
-
-/// The first unit of each arm of the first set once more.
-fn repeats(arms: &[Arm]) -> Vec<Unit> {
-    let compared = || arms.iter().filter(|arm| !arm.role.is_choice());
-    let first = compared().next().map(|arm| arm.set);
-    let again = |arm: &Arm| Unit {
-        repeat: 1,
-        ..arm.units[0].clone()
-    };
-    compared()
-        .filter(|arm| Some(arm.set) == first)
-        .map(again)
         .collect()
 }

@@ -16,8 +16,7 @@ pub use choice::{chosen_norms, chosen_settings};
 pub use comparison::comparisons;
 pub use pictures::pictures_of_the_first_split;
 pub use tables::{
-    BESIDE_BOTH, BESIDE_R, Column, Columns, NAMES, NAMES_AND_PRESET, OWN, at_last, measures,
-    row_of, table,
+    BESIDE_BOTH, BESIDE_R, Column, Columns, NAMES, OWN, at_last, measures, row_of, table,
 };
 
 use crate::Account;

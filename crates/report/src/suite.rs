@@ -34,8 +34,6 @@ pub struct Card {
     pub against: &'static str,
     /// The published values.
     pub published: &'static [Line],
-    /// Whether scale `smoke` runs the first unit of each arm of the smallest set twice: the bits must agree.
-    pub repeats: bool,
     /// The text before the first table.
     pub opening: &'static str,
     /// The texts about the scales `smoke`, `desk` and `paper`.
@@ -182,7 +180,6 @@ impl Card {
         baseline: "",
         against: "",
         published: &[],
-        repeats: true,
         opening: "",
         scopes: [""; 3],
         smoke: "",

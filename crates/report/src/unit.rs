@@ -52,29 +52,6 @@ impl FromStr for Scale {
     }
 }
 
-/// The reading of a method.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// The paper's equations.
-    #[default]
-    Paper,
-    /// The authors' released code.
-    Released,
-}
-
-impl Preset {
-    /// The name in tables and file names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Paper => "paper",
-            Self::Released => "released",
-        }
-    }
-}
-
 /// One model trained once on one split of one data set.
 ///
 /// Everything that decides the result is in here, and nothing else: two units are equal exactly
@@ -89,16 +66,12 @@ pub struct Unit {
     pub set: String,
     /// The model.
     pub variant: String,
-    /// The reading of the method.
-    pub preset: Preset,
     /// The division of the rows.
     pub protocol: Protocol,
     /// The split, counted from zero.
     pub split: usize,
     /// The seed of everything random.
     pub seed: u64,
-    /// Zero; one for the second run of a unit that must give the same bits as the first.
-    pub repeat: usize,
     /// The numbers of the training run.
     pub settings: Settings,
     /// The versions of everything else that decides the result. Rows written before 2026-12 have none: they can be read and
@@ -131,13 +104,11 @@ impl Unit {
 
     /// The readable part of the [`id`](Self::id), which units with other settings share.
     pub fn name(&self) -> String {
-        let again = if self.repeat > 0 { ".again" } else { "" };
         format!(
-            "{}.{}.{}.{}.{}-{:02}.seed-{}{again}",
+            "{}.{}.{}.{}-{:02}.seed-{}",
             self.scale,
             slug(&self.set),
             slug(&self.variant),
-            self.preset.name(),
             slug(self.protocol.name()),
             self.split,
             self.seed,
@@ -146,16 +117,11 @@ impl Unit {
 
     /// A short name for people.
     pub fn label(&self) -> String {
-        let mut label = format!("{} {}", self.set, self.variant);
-        if self.preset == Preset::Released {
-            label.push_str(" (released)");
-        }
-        let again = if self.repeat > 0 { ", again" } else { "" };
         let split = match self.protocol {
             Protocol::Fixed => format!("seed {}", self.seed),
             protocol => format!("{} split {}", protocol.name(), self.split),
         };
-        format!("{label} {split}{again}")
+        format!("{} {} {split}", self.set, self.variant)
     }
 
     /// FNV-1a over the unit's JSON, whose field order is fixed by the type.
@@ -197,11 +163,9 @@ pub(crate) mod tests {
             scale: Scale::Smoke,
             set: "Passenger".into(),
             variant: "Transformer (8 heads)".into(),
-            preset: Preset::Paper,
             protocol: Protocol::P10,
             split: 3,
             seed: 0,
-            repeat: 0,
             settings: settings(),
             versions: None,
         }
@@ -211,7 +175,7 @@ pub(crate) mod tests {
     fn an_id_is_readable_and_safe_as_a_file_name() {
         let id = unit().id();
         assert!(
-            id.starts_with("smoke.passenger.transformer-8-heads.paper.p10-03.seed-0."),
+            id.starts_with("smoke.passenger.transformer-8-heads.p10-03.seed-0."),
             "{id}"
         );
         assert!(
@@ -243,9 +207,8 @@ pub(crate) mod tests {
             let versions = Some(versions);
             ids.push(Unit { versions, ..unit() }.id());
         }
-        let changes: [fn(&mut Unit); 5] = [
+        let changes: [fn(&mut Unit); 4] = [
             |u| u.split = 4,
-            |u| u.repeat = 1,
             |u| u.seed = 1,
             |u| u.protocol = Protocol::R90,
             |u| u.protocol = Protocol::Fixed,

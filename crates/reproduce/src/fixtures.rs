@@ -2,7 +2,7 @@
 
 use bochner_datasets::Protocol;
 use bochner_report::row::Row;
-use bochner_report::{Preset, Scale, Settings, Unit};
+use bochner_report::{Scale, Settings, Unit};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -13,11 +13,9 @@ pub(crate) fn unit() -> Unit {
         scale: Scale::Smoke,
         set: "Passenger".into(),
         variant: "Transformer (8 heads)".into(),
-        preset: Preset::Paper,
         protocol: Protocol::P10,
         split: 3,
         seed: 0,
-        repeat: 0,
         settings: Settings::of(&json!({"p": 2.0, "epochs": 60, "every": 1})),
         versions: None,
     }

@@ -2,13 +2,11 @@
 //! time, and those that tables have on request.
 
 use bochner_attention::{
-    Copula, Form, IkanDirect, Mikan, Performer, Posterior, Preset as Equations, Primal, Softmax,
-    Variant, find,
+    Copula, Form, IkanDirect, Mikan, Performer, Posterior, Preset, Primal, Softmax, Variant, find,
     mechanism::{DirectInit, PrimalTrace, PrimalWeights},
 };
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
-use bochner_report::Preset;
 
 /// Softmax attention.
 pub const TRANSFORMER: &str = "Transformer";
@@ -17,6 +15,8 @@ pub const EIGHT_HEADS: &str = "Transformer (8 heads)";
 
 /// The mechanisms of other papers, which tables run on request.
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
+/// The tag of arms that read a method as the authors' released code does.
+pub const RELEASED: &str = "released";
 /// Primal-Attention whose weights are parameters, so that it does not see the order of rows.
 pub const PRIMAL_PARAMETERS: &str = "Primal (parameters)";
 
@@ -26,9 +26,9 @@ pub const PRIMAL_PARAMETERS: &str = "Primal (parameters)";
 /// # Panics
 /// If no mechanism has the name. Falling back to another mechanism would report results under the wrong name.
 pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> Variant {
-    let (preset, start) = match preset {
-        Preset::Paper => (Equations::Paper, DirectInit::NearSoftmax),
-        Preset::Released => (Equations::Released, DirectInit::KaimingUniform),
+    let start = match preset {
+        Preset::Paper => DirectInit::NearSoftmax,
+        Preset::Released => DirectInit::KaimingUniform,
     };
     let implicit = |mikan: Mikan| {
         let p = p.unwrap_or(mikan.p);

@@ -13,9 +13,8 @@ use bochner_report::claim::check_names;
 use bochner_report::judge::{Judged, judge};
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan, Role};
 use bochner_report::row::{Artefacts, Row};
-use bochner_report::skipped::{Remedy, Skipped};
 use bochner_report::suite::Set;
-use bochner_report::{Account, Results, Scale, Unit};
+use bochner_report::{Account, Results, Scale, Skipped, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
@@ -78,7 +77,7 @@ pub(crate) fn run_suite(
         let left_out = imports.left_out(&planned).into_iter();
         said.extend(left_out.map(|(id, reason)| format!("left out  {id}: {reason}")));
     }
-    loaded.conclude(&files, outcome, said)
+    loaded.conclude(outcome, said)
 }
 
 impl<'a> Loaded<'a> {
@@ -137,7 +136,11 @@ impl<'a> Loaded<'a> {
                     loaded.sources.insert(set.title, source);
                     loaded.sets.push(set);
                 }
-                Err(Error::Data(error)) => loaded.skipped.push(Skipped::new(set.title, &error)),
+                Err(Error::Data(error)) => loaded.skipped.push(Skipped {
+                    set: set.title,
+                    reason: error.to_string(),
+                    is_missing: matches!(error, bochner_datasets::Error::Unavailable { .. }),
+                }),
                 Err(error) => return Err(error),
             }
         }
@@ -225,12 +228,7 @@ impl<'a> Loaded<'a> {
     }
 
     /// Judges what is finished and writes the reports.
-    fn conclude(
-        self,
-        files: &DataStore,
-        outcome: Outcome,
-        mut said: Vec<String>,
-    ) -> Result<SuiteRun, Error> {
+    fn conclude(self, outcome: Outcome, mut said: Vec<String>) -> Result<SuiteRun, Error> {
         let _turn = self.store.reporting()?;
         let (suite, config, card) = (self.suite, self.config, self.suite.card);
         let (mut shown, mut results) = self.what_is_there()?;
@@ -251,7 +249,7 @@ impl<'a> Loaded<'a> {
             claims: &claims,
             checks: &[],
             skipped: &self.skipped,
-            earlier: None,
+            preface: None,
             notes: &notes,
             artefacts: &|unit| kept.get(&unit.id()).cloned(),
         };
@@ -264,18 +262,15 @@ impl<'a> Loaded<'a> {
                 ..account
             };
             checks.push(check::all_finished(&asked, &results));
-            checks.extend(suite.checks.iter().map(|check| check.run(&account, files)));
-            checks.extend(card.repeats.then(|| check::same_bits(&asked, &results)));
+            checks.extend(suite.checks.iter().map(|check| check.run(&account)));
         }
         account.checks = &checks;
-        let units = [shown.choosing(), shown.units()].concat();
+        let units = shown.all();
         let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
         let document = account.document();
         let mut written = (self.store).publish(config.scale, card.name, &document, &rows)?;
         let name = format!("{}/{}/artefacts.jsonl", config.scale, card.name);
-        // A repetition is there for its row.
-        let pictured = rows.iter().filter(|row| row.unit.repeat == 0);
-        let lines = pictured.filter_map(|row| {
+        let lines = rows.iter().filter_map(|row| {
             let (id, artefacts) = (row.id.clone(), kept.get(&row.id)?.clone());
             Some(Left { id, artefacts })
         });
@@ -283,18 +278,14 @@ impl<'a> Loaded<'a> {
 
         said.extend(checks.iter().map(check_line));
         said.extend(claims.iter().flat_map(claim_lines));
-        said.extend(self.skipped.iter().map(|skipped| {
-            let Skipped {
-                set,
-                reason,
-                remedy,
-            } = skipped;
-            format!(" skipped  {set}: {reason}\n          {remedy}")
-        }));
+        said.extend(
+            self.skipped
+                .iter()
+                .map(|skipped| format!(" skipped  {}: {}", skipped.set, skipped.reason)),
+        );
         let written = written.iter().map(|file| file.display());
         said.extend(written.map(|file| format!(" written  {file}")));
-        let is_fault =
-            |skipped: &Skipped| !config.sets.is_empty() || matches!(skipped.remedy, Remedy::Repair);
+        let is_fault = |skipped: &Skipped| !config.sets.is_empty() || !skipped.is_missing;
         let has_failed = |check: &Checked| matches!(check.mark, Mark::Failed(_));
         let is_wrong = !outcome.interrupted && checks.iter().any(has_failed);
         Ok(SuiteRun {
@@ -319,7 +310,7 @@ impl<'a> Loaded<'a> {
         loop {
             let plan = self.plan_of(&all, frame, Choices::Of(&results));
             let before = results.len();
-            self.collect(&mut results, &[plan.choosing(), plan.units()].concat())?;
+            self.collect(&mut results, &plan.all())?;
             if results.len() > before {
                 continue;
             }
@@ -329,9 +320,6 @@ impl<'a> Loaded<'a> {
             let sets = all.into_iter();
             let sets = sets.filter(|set| is_asked(set) || there.contains(&set.title));
             let shown = self.plan_of(&sets.collect::<Vec<_>>(), frame, Choices::Of(&results));
-            // Units are run again of the first of the sets that are asked for, which need not be the first that are shown.
-            let asked = self.plan(Choices::Of(&results));
-            self.collect(&mut results, &asked.repeats)?;
             return Ok((shown, results));
         }
     }
@@ -357,7 +345,7 @@ impl<'a> Loaded<'a> {
     /// Says how many kept results have the names of planned units and another description: settings, versions or data.
     fn of_other_descriptions(&self, shown: &Plan) -> Result<Option<String>, Error> {
         let plans = [shown, &self.plan(Choices::Dearest)];
-        let units = plans.map(|plan| [plan.choosing(), plan.units()].concat());
+        let units = plans.map(Plan::all);
         let units = units.concat();
         let names: BTreeSet<String> = units.iter().map(Unit::name).collect();
         let ids: BTreeSet<String> = units.iter().map(Unit::id).collect();
@@ -381,8 +369,8 @@ impl<'a> Loaded<'a> {
         plan: &Plan,
         results: &Results,
     ) -> Result<BTreeMap<String, Artefacts>, Error> {
-        let units = plan.reported().into_iter().chain(plan.repeats.clone());
         let mut kept = BTreeMap::new();
+        let units = plan.all().into_iter();
         for unit in units.filter(|unit| results.row(unit).is_some()) {
             let found = self.store.artefacts(&unit)?;
             kept.extend(found.map(|found| (unit.id(), found)));
@@ -397,7 +385,7 @@ fn without_artefacts(
     results: &Results,
     kept: &BTreeMap<String, Artefacts>,
 ) -> Option<String> {
-    let mut finished = plan.reported();
+    let mut finished = plan.all();
     finished.retain(|unit| results.row(unit).is_some());
     let lacking = finished
         .iter()

@@ -18,8 +18,7 @@ pub struct Suite {
     pub card: &'static Card,
     /// Loads what the units of these arms of one set need; see [`Load`].
     pub load: Load,
-    /// The checks of scale `smoke`, besides those of every suite: that all units are finished, and that the repeated ones
-    /// gave the same bits.
+    /// The checks of scale `smoke`, besides that of every suite: that all units are finished.
     pub checks: &'static [Check],
     /// Refuses a model that cannot be run on a set, both asked for by name.
     pub admits: fn(&Set, &str) -> Result<(), Error>,

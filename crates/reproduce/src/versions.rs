@@ -41,8 +41,7 @@ fn digits(value: &impl Debug) -> String {
 
 /// Writes the versions into the units of a plan.
 pub(crate) fn stamp(card: &Card, plan: &mut Plan) {
-    let units = plan.arms.iter_mut().flat_map(|arm| &mut arm.units);
-    for unit in units.chain(&mut plan.repeats) {
+    for unit in plan.arms.iter_mut().flat_map(|arm| &mut arm.units) {
         unit.versions = card.set(&unit.set).map(|set| versions(card, set));
     }
 }

@@ -5,7 +5,7 @@ use super::{NOT_ADEQUATE, NOTHING};
 use crate::document::Document;
 use crate::plan::Arm;
 use crate::statistics::Paired;
-use crate::{Account, Number, Preset, Scale};
+use crate::{Account, Number, Scale};
 
 /// The explanation of the numbers of comparisons.
 const DIFFERENCES: &str = "Model less the other model in the same run, which is on the same split and starts from the same \
@@ -44,9 +44,7 @@ pub fn comparisons(account: &Account<'_>, document: &mut Document) {
     });
     document.table(&head, table(pairs.collect()));
 
-    let steps = plan
-        .compared()
-        .filter(|arm| arm.preset == Preset::Paper && arm.tag.is_none());
+    let steps = plan.compared().filter(|arm| arm.tag.is_none());
     let steps = steps.filter_map(|arm| Some((arm, plan.beside(arm, model(arm)?.simpler?.0)?)));
     let steps: Vec<(&Arm, &Arm)> = steps.collect();
     let rows = table(steps.clone());

@@ -1,11 +1,11 @@
 //! Pictures of single runs: curves over the epochs, predictions, and what heads have learnt.
 
 use super::heads::{correlation, points, weights};
+use crate::Account;
 use crate::document::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::plan::Arm;
 use crate::row::{Artefacts, Curve, Heads, Predictions};
 use crate::suite::{Direction, Metric};
-use crate::{Account, Preset};
 
 /// Pictures of the first split of each arm, set by set; `is_evidence` tells the models whose loss is minus the log
 /// evidence of a row, which may lie below zero.
@@ -24,7 +24,7 @@ pub fn pictures_of_the_first_split(
     for arms in arms.chunk_by(|a, b| a.set == b.set && a.protocol == b.protocol) {
         let found = arms
             .iter()
-            .filter(|arm| arm.tag.is_none())
+            .filter(|arm| arm.stands_alone())
             .filter_map(|arm| {
                 let unit = arm.units.first()?;
                 account.results.row(unit)?;
@@ -52,7 +52,7 @@ pub fn pictures_of_the_first_split(
             .iter()
             .filter_map(|(arm, a)| Some((arm, a.get::<Heads>("heads")?)))
         {
-            let model = format!("{name}, {}", label(arm));
+            let model = format!("{name}, {}", arm.label());
             document.pictures(
                 format!("{model}: attention weights of each head after the last epoch, queries downwards."),
                 weights(&heads),
@@ -69,13 +69,6 @@ pub fn pictures_of_the_first_split(
     }
 }
 
-fn label(arm: &Arm) -> String {
-    match arm.preset {
-        Preset::Paper => arm.model.to_owned(),
-        Preset::Released => format!("{} (released)", arm.model),
-    }
-}
-
 const ERROR: &str = "error";
 const SCORE: &str = "BLEU";
 
@@ -87,7 +80,7 @@ fn training_curves(
     let series = |curve: &str, shown: &dyn Fn(&Arm) -> bool| {
         let found = found.iter().filter(|(arm, _)| shown(arm));
         let series = found.map(|(arm, artefacts)| Series {
-            name: label(arm),
+            name: arm.label(),
             marks: Marks::Line,
             points: artefacts
                 .get::<Curve>(curve)
@@ -140,7 +133,7 @@ fn predictions((arm, artefacts): &(&Arm, Artefacts)) -> Option<Picture> {
     };
     let all: Vec<usize> = (0..shown.time.len()).collect();
     Some(Picture::Chart(Chart {
-        title: label(arm),
+        title: arm.label(),
         x: "time, scaled".into(),
         y: Axis::Linear("target, scaled".into()),
         series: vec![

@@ -15,8 +15,6 @@ pub enum Column {
     Set,
     /// The model.
     Model,
-    /// The reading of the method.
-    Preset,
     /// The division of the rows.
     Splits,
     /// The published values.
@@ -54,13 +52,6 @@ pub type Columns<'a> = &'a [(&'static str, Column)];
 
 /// The columns that name an arm.
 pub const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
-
-/// The columns that name an arm where there are several readings.
-pub const NAMES_AND_PRESET: Columns<'static> = &[
-    ("set", Column::Set),
-    ("model", Column::Model),
-    ("preset", Column::Preset),
-];
 
 /// The columns of the paper's R-numbers beside ours.
 pub const BESIDE_R: Columns<'static> = &[
@@ -162,7 +153,6 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
     Some(match column {
         Column::Set => arm.set.to_owned(),
         Column::Model => arm.label(),
-        Column::Preset => arm.reading.to_owned(),
         Column::Splits => arm.protocol.name().to_owned(),
         Column::Paper => printed(account, published(account, arm)?),
         Column::Ours(number) => {

@@ -70,10 +70,11 @@ impl Imports {
     pub(crate) fn left_out(&self, planned: &[Unit]) -> Vec<(String, String)> {
         let reason = |row: &Row| {
             let name = row.unit.name();
-            match planned.iter().find(|unit| unit.name() == name) {
-                Some(unit) => difference(&row.unit, unit),
-                None => "this run has no unit of this scale, set, model, split and seed".to_owned(),
-            }
+            let alike = planned.iter().filter(|unit| unit.name() == name);
+            let differences = alike.map(|unit| difference(&row.unit, unit));
+            let none = "this run has no unit of this scale, set, model, split and seed";
+            let nearest = differences.min_by_key(String::len);
+            nearest.unwrap_or_else(|| none.to_owned())
         };
         let rows = self.rows.values();
         rows.map(|(_, row)| (row.id.clone(), reason(row))).collect()

@@ -7,10 +7,10 @@ mod control;
 
 use super::{chosen, folds, past_gate};
 use crate::Error;
-use crate::checks::sentences;
 use crate::mechanisms::{OF_OTHER_PAPERS, TRANSFORMER, clipped, encoder, mechanism};
 use crate::suite::{Source, Suite};
-use crate::trial::sentences::{BayesSettings, Corpus, SentenceSettings};
+use crate::trial::sentences::{BayesSettings, Corpus, SentenceSettings, corpora};
+use bochner_attention::Preset;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_models::training::TrainingConfig;
 use bochner_report::check::{Check, falls_below};
@@ -18,7 +18,7 @@ use bochner_report::claim::{Claim, Hypothesis};
 use bochner_report::plan::{Arm, ChosenBy, Role};
 use bochner_report::sections::{self, BESIDE_BOTH, Column, Columns, OWN, Section};
 use bochner_report::suite::{At, Card, Line, Metric, Model, Set, about, line};
-use bochner_report::{Number, Preset, Scale, Unit};
+use bochner_report::{Number, Scale, Unit};
 
 /// The suite.
 pub static CLASSIFICATION: Suite = Suite::new(&CARD, load, CHECKS);
@@ -198,7 +198,7 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
         BAYES,
         protocol,
         runs.clone(),
-        &sentences::NAIVE_BAYES,
+        &BayesSettings::CONTROL,
     )];
     let (grid, norms) = candidates(at.scale);
     let grid = self::grid(at, grid);
@@ -265,9 +265,9 @@ fn claims() -> Vec<Claim> {
 
 fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
     let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
-    let data = sentences::load(set, protocol(set), files)?;
+    let data = corpora::load(set, protocol(set), files)?;
     let data = match smoke && set.name == "cr" {
-        true => sentences::smallest_keys(data, 600),
+        true => corpora::smallest_keys(data, 600),
         false => data,
     };
     Ok(Box::new(Corpus::of(&data)))

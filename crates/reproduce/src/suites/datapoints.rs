@@ -10,14 +10,15 @@ use crate::trial::datapoints::{
 use crate::trial::gaussian_process::{Covariance, ProcessSettings};
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::{RowSource, inputs};
+use bochner_attention::Preset;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_models::datapoints::{self as tables, Between, NptConfig};
+use bochner_report::Scale;
 use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis};
 use bochner_report::plan::Arm;
 use bochner_report::sections::{Column, Columns, OWN, Section, comparisons, measures};
 use bochner_report::suite::{At, Card, Metric, Model, Set};
-use bochner_report::{Preset, Scale};
 
 /// The suite.
 pub static DATAPOINTS: Suite = Suite::new(&CARD, load, CHECKS);

@@ -4,18 +4,19 @@
 //! dependence between heads.
 
 use crate::Error;
-use crate::checks::sentences;
-use crate::mechanisms::{clipped, encoder, mechanism};
+use crate::mechanisms::{RELEASED, clipped, encoder, mechanism};
 use crate::suite::{Source, Suite};
+use crate::trial::sentences::corpora::generated;
 use crate::trial::sentences::{Corpus, DIVERSITY, SPREAD, SentenceSettings};
+use bochner_attention::Preset;
 use bochner_datasets::{DataStore, Protocol, SentenceData, SentenceSet, sentences as corpora};
 use bochner_report::check::Check;
 use bochner_report::claim::{Claim, Hypothesis, Quantity};
 use bochner_report::document::{Colours, Document, Matrix, Picture};
 use bochner_report::plan::Arm;
-use bochner_report::sections::{Column, Columns, NAMES_AND_PRESET, Section, at_last, measures};
+use bochner_report::sections::{Column, Columns, Section, at_last, measures};
 use bochner_report::suite::{At, Card, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale, Unit};
+use bochner_report::{Account, Number, Scale, Unit};
 
 /// The suite.
 pub static FIGURE_2: Suite = Suite::new(&CARD, load, CHECKS);
@@ -71,7 +72,6 @@ static CARD: Card = Card {
     ],
     arms,
     claims,
-    names: NAMES_AND_PRESET,
     pictures: &[Section::Written(pictures)],
     tables: &[
         Section::Written(what_heads_look_at),
@@ -108,7 +108,7 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
         (&FOLDS[..], 3, 128, 32, 6),
         (&all[..], 3, 256, 64, 30),
     ]);
-    let arm = |model, preset| {
+    let arm = |model, (preset, tag)| {
         let attention = mechanism(model, preset, Some(1.5), points);
         let settings = SentenceSettings {
             encoder: encoder(1, [width, 8], 0.1, attention),
@@ -123,12 +123,12 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
         let runs = folds
             .iter()
             .flat_map(|&fold| (0..seeds).map(move |seed| (fold, seed)));
-        Arm::new(at, model, Protocol::P10, runs, &settings).with_preset(preset)
+        Arm::new(at, model, Protocol::P10, runs, &settings).with_tag(tag)
     };
     vec![
-        arm("IKAN", Preset::Paper),
-        arm("MIKAN", Preset::Paper),
-        arm("MIKAN", Preset::Released),
+        arm("IKAN", (Preset::Paper, None)),
+        arm("MIKAN", (Preset::Paper, None)),
+        arm("MIKAN", (Preset::Released, Some(RELEASED))),
     ]
 }
 
@@ -137,7 +137,7 @@ fn claims() -> Vec<Claim> {
     vec![Claim::all(
         "diversity",
         "MIKAN's heads differ more than IKAN's, and more than those of the released code, which do not depend on each other",
-        vec![more("IKAN"), more("MIKAN").in_reading(Preset::Released)],
+        vec![more("IKAN"), more("MIKAN").than_tagged(RELEASED)],
     )]
 }
 
@@ -151,7 +151,7 @@ fn pictures(account: &Account<'_>, document: &mut Document) {
          those of all heads and seeds.",
     );
     for sentence in looked.iter().filter(|sentence| sentence.unit.seed == 0) {
-        let (model, reading) = (sentence.arm.model, sentence.arm.reading);
+        let (model, reading) = (sentence.arm.model, sentence.reading());
         document.figure(
             format!("figure2-{}-{reading}", model.to_lowercase()),
             format!("{model} ({reading}), the first {SHOWN} heads."),
@@ -185,7 +185,7 @@ fn load(set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, 
         let data = corpora::load(SentenceSet::Mr, Protocol::P10, files)?;
         return Ok(Box::new(Corpus::of(&data).looked_at(ROW)));
     }
-    let files = vec![sentences::generated(set.size)];
+    let files = vec![generated(set.size)];
     let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, files)?;
     let first = data.splits[FOLD].test[0];
     Ok(Box::new(Corpus::of(&data).looked_at(first)))
@@ -221,9 +221,14 @@ fn looked<'a>(account: &Account<'a>) -> Vec<Looked<'a>> {
 }
 
 impl Looked<'_> {
+    /// The reading of the method.
+    fn reading(&self) -> &str {
+        self.arm.tag.as_deref().unwrap_or("paper")
+    }
+
     /// A row of the table: what the first heads look at.
     fn row(&self) -> Vec<String> {
-        let (model, reading) = (self.arm.model.to_owned(), self.arm.reading.to_owned());
+        let (model, reading) = (self.arm.model.to_owned(), self.reading().to_owned());
         let names = [model, reading, self.unit.seed.to_string()].into_iter();
         let heads = (0..SHOWN).map(|head| self.most_looked_at(head));
         names.chain(heads).collect()
@@ -264,7 +269,7 @@ impl Looked<'_> {
     fn lines(&self) -> impl Iterator<Item = String> {
         let quoted = |word: &String| format!("\"{}\"", word.replace('"', "\"\""));
         let words: Vec<String> = self.words.iter().map(quoted).collect();
-        let (model, preset) = (self.arm.model, self.arm.reading);
+        let (model, preset) = (self.arm.model, self.reading());
         let (fold, seed) = (self.unit.split, self.unit.seed);
         let heads = self.heads.iter().zip(1..);
         heads.flat_map(move |(weights, head)| {

@@ -5,11 +5,12 @@
 
 use super::folds;
 use crate::Error;
-use crate::mechanisms::{TRANSFORMER, mechanism};
+use crate::mechanisms::{RELEASED, TRANSFORMER, mechanism};
 use crate::suite::{Source, Suite};
 use crate::trial::Findings;
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::{RowSource, inputs};
+use bochner_attention::Preset;
 use bochner_attention::mechanism::Inspection;
 use bochner_datasets::{DataStore, Protocol};
 use bochner_interpret::entropy;
@@ -18,11 +19,9 @@ use bochner_report::claim::{Claim, Hypothesis, Quantity};
 use bochner_report::document::{Axis, Chart, Document, Marks, Picture, Series};
 use bochner_report::plan::Arm;
 use bochner_report::row;
-use bochner_report::sections::{
-    Column, Columns, NAMES_AND_PRESET, OWN, Section, at_last, comparisons, measures,
-};
+use bochner_report::sections::{Column, Columns, OWN, Section, at_last, comparisons, measures};
 use bochner_report::suite::{At, Card, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale};
+use bochner_report::{Account, Number, Scale};
 use ndarray::Axis as Along;
 
 /// The suite.
@@ -118,7 +117,6 @@ static CARD: Card = Card {
     ],
     arms,
     claims,
-    names: NAMES_AND_PRESET,
     pictures: &[Section::Written(pictures)],
     tables: &[
         Section::Numbers("Weights and errors", "", &[OWN, RUNS]),
@@ -156,23 +154,24 @@ fn arms(at: &At<'_>) -> Vec<Arm> {
     }
     let (splits, points, epochs) = at.of_scale([(1, 16, 30), (10, 32, 500), (10, 64, 1000)]);
     let inputs = inputs(at.set);
-    let arm = |model, preset, p: Option<f64>| {
+    let arm = |model, (preset, tag), p: Option<f64>| {
         let name = if p.is_some() { "MIKAN" } else { TRANSFORMER };
         let attention = mechanism(name, preset, p, points);
         let points = p.map(|_| points);
         let mut settings = AttentionSettings::new(inputs, attention, p, points, epochs);
         settings.model.heads = if p.is_some() { 8 } else { 4 };
-        Arm::new(at, model, Protocol::P10, folds(splits), &settings).with_preset(preset)
+        Arm::new(at, model, Protocol::P10, folds(splits), &settings).with_tag(tag)
     };
     let norms = || {
         NORMS
             .into_iter()
             .filter(|(_, p)| !smoke || [0.5, 2.0].contains(p))
     };
-    let mut arms = vec![arm(TRANSFORMER, Preset::Paper, None)];
-    arms.extend(norms().map(|(model, p)| arm(model, Preset::Paper, Some(p))));
+    let (paper, released) = ((Preset::Paper, None), (Preset::Released, Some(RELEASED)));
+    let mut arms = vec![arm(TRANSFORMER, paper, None)];
+    arms.extend(norms().map(|(model, p)| arm(model, paper, Some(p))));
     if at.scale == Scale::Paper {
-        arms.extend(norms().map(|(model, p)| arm(model, Preset::Released, Some(p))));
+        arms.extend(norms().map(|(model, p)| arm(model, released, Some(p))));
     }
     arms
 }
@@ -277,10 +276,7 @@ fn look(seen: &Inspection<f32>) -> Findings {
 
 /// The arms of MIKAN with their norms, in the paper's reading.
 fn over_p<'a>(account: &'a Account<'_>) -> impl Iterator<Item = (f64, &'a Arm)> {
-    let arms = account
-        .plan
-        .compared()
-        .filter(|arm| arm.preset == Preset::Paper);
+    let arms = account.plan.compared().filter(|arm| arm.tag.is_none());
     arms.filter_map(|arm| Some((arm.settings().p()?, arm)))
 }
 

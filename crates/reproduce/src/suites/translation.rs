@@ -12,6 +12,7 @@ use crate::trial::translation::{
     CUT, Corpus, IN_PLACE, INTERVAL, LAST_LOSS, Place, SECOND_TEST, TOKENISED, TranslationSettings,
     UPDATES,
 };
+use bochner_attention::Preset;
 use bochner_datasets::{DataStore, Protocol, Reversal, translation};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
@@ -22,7 +23,7 @@ use bochner_report::plan::{Arm, ChosenBy, Role};
 use bochner_report::row::Curve;
 use bochner_report::sections::{self, Column, Columns, OWN, Section};
 use bochner_report::suite::{At, Card, Metric, Model, Set};
-use bochner_report::{Account, Number, Preset, Scale, Unit};
+use bochner_report::{Account, Number, Scale, Unit};
 
 /// The suite.
 pub static TRANSLATION: Suite = Suite::new(&CARD, load, CHECKS);
@@ -144,7 +145,7 @@ static CARD: Card = Card {
 const CHECKS: &[Check] = &[
     Check::Run(
         "the training loss falls in every epoch, down to a twentieth",
-        |account, _| losses_fall(account),
+        losses_fall,
     ),
     Check::Rows(
         "the Transformer writes 99 % of the letters backwards",

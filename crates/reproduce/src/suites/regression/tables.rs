@@ -1,5 +1,6 @@
 //! The tables that Table 4 alone has, and its check of the two readings.
 
+use crate::mechanisms::RELEASED;
 use crate::trial::regressor::PERMUTED;
 use bochner_datasets::Protocol;
 use bochner_report::check::{Mark, bits};
@@ -8,7 +9,7 @@ use bochner_report::plan::Arm;
 use bochner_report::row::Row;
 use bochner_report::sections::{Column, Columns, row_of};
 use bochner_report::statistics::{mean, population_deviation};
-use bochner_report::{Account, Number, Preset};
+use bochner_report::{Account, Number};
 use std::collections::BTreeMap;
 
 /// The error of each model that sees the order of rows, beside its error with the rows permuted. Nothing is written
@@ -61,8 +62,8 @@ pub(super) fn norms_of_each_split(account: &Account<'_>, document: &mut Document
 fn chosen_row(account: &Account<'_>, arm: &Arm) -> Option<Vec<String>> {
     let (results, metric) = (account.results, account.card.metric);
     let alike = |other: &&Arm| {
-        (other.set, other.model, other.preset, other.protocol)
-            == (arm.set, arm.model, arm.preset, arm.protocol)
+        let own = (arm.set, arm.model, arm.protocol);
+        (other.set, other.model, other.protocol) == own && other.tag.as_deref() != Some(RELEASED)
     };
     let among: Vec<&Arm> = account.plan.compared().filter(alike).collect();
     let complete = among.iter().all(|arm| results.is_complete(*arm));
@@ -107,7 +108,7 @@ pub(super) fn presets_differ(account: &Account<'_>) -> Mark {
     let released = plan
         .arms
         .iter()
-        .filter(|arm| arm.preset == Preset::Released);
+        .filter(|arm| arm.tag.as_deref() == Some(RELEASED));
     let pairs = released.flat_map(|arm| {
         let paper = plan.beside(arm, arm.model).map(|paper| results.of(paper));
         results.of(arm).into_iter().zip(paper.unwrap_or_default())

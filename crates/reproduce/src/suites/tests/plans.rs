@@ -8,36 +8,6 @@ use bochner_graph::AttentionKind;
 use bochner_models::node_classifier::{Architecture, AttentionLayers};
 use bochner_report::suite::Set;
 
-/// The units on which choices rest, all others, and the epochs of all of them at the scales smoke, desk and paper.
-#[rustfmt::skip]
-static SIZES: [(&Suite, [[usize; 3]; 3]); 9] = [
-    (&DATAPOINTS, [[0, 4, 12], [0, 112, 50_480], [0, 140, 104_000]]),
-    (&TIME, [[0, 12, 24], [0, 60, 2_100], [0, 120, 15_000]]),
-    (&FIGURE_2, [[0, 6, 12], [0, 27, 162], [0, 90, 2_700]]),
-    (&FIGURE_4, [[0, 6, 180], [0, 100, 50_000], [0, 190, 190_000]]),
-    (&FIGURE_5, [[0, 4, 120], [0, 20, 20_000], [0, 200, 20_000_000]]),
-    (&NODES, [[0, 3, 90], [12, 160, 172_000], [27, 2_400, 242_700_000]]),
-    (&CLASSIFICATION, [[0, 30, 57], [59, 310, 2_039], [28, 493, 14_180]]),
-    (&REGRESSION, [[0, 63, 3_780], [0, 450, 225_000], [0, 1_140, 1_140_000]]),
-    (&TRANSLATION, [[0, 9, 47], [8, 6, 196], [18, 27, 1_386]]),
-];
-
-#[test]
-fn every_scale_has_the_units_of_its_protocol() {
-    let sizes = SIZES.map(|(suite, _)| {
-        let of_scale = |scale| {
-            let plan = plan(suite, scale);
-            let (choosing, units) = (plan.choosing(), plan.units());
-            let all = choosing.iter().chain(&units);
-            let epochs = all.map(|unit| unit.settings.epochs()).sum();
-            [choosing.len(), units.len(), epochs]
-        };
-        (suite.card.name, SCALES.map(of_scale))
-    });
-    let expected = SIZES.map(|(suite, sizes)| (suite.card.name, sizes));
-    assert_eq!(sizes, expected);
-}
-
 /// A plan and the rows that its choices rest on, once all are made; a function gives the validation value of a row.
 fn chosen(
     suite: &'static Suite,

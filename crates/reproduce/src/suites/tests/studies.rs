@@ -3,8 +3,7 @@
 use super::directory;
 use crate::Config;
 use crate::complexity::COMPLEXITY;
-use crate::propositions::PROPOSITIONS;
-use crate::study::{Allowed, Finding, Measure, Study};
+use crate::study::{Finding, Study};
 use crate::suites::{Entry, SUITES};
 use bochner_report::Scale;
 use std::sync::LazyLock;
@@ -97,57 +96,5 @@ fn published_rows_and_reports_of_studies_come_out_of_the_numbers_in_the_rows() {
             body.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(lines(&ours), lines(&report), "{}", study.name);
-    }
-}
-
-/// Whether a number that lies in the first range lies in the second.
-fn is_within(one: Allowed, other: Allowed) -> bool {
-    let ends = |allowed| match allowed {
-        Allowed::AtMost(bound) => (f64::NEG_INFINITY, bound),
-        Allowed::AtLeast(bound) => (bound, f64::INFINITY),
-        Allowed::Within(low, high) => (low, high),
-        Allowed::Anything => (f64::NEG_INFINITY, f64::INFINITY),
-    };
-    let (one, other) = (ends(one), ends(other));
-    other.0 <= one.0 && one.1 <= other.1
-}
-
-/// The bounds of scale smoke are those of the code, which are wider than at scale desk where few cases tell less.
-#[test]
-fn bounds_of_published_rows_are_no_wider_than_those_of_scale_smoke() {
-    // Hoeffding's bounds of the propositions are of all cases together, and wider for more.
-    let is_other = |study: &Study| study.name != PROPOSITIONS.name;
-    for (study, smoke) in of_measures().filter(|(study, _)| is_other(study)) {
-        for (finding, smoke) in findings(study, smoke).iter().zip(smoke) {
-            let mut compared = 0;
-            for at_smoke in &smoke.measures {
-                let is_same = |other: &&Measure| other.what == at_smoke.what;
-                let Some(measure) = finding.measures.iter().find(is_same) else {
-                    continue;
-                };
-                compared += usize::from(!matches!(at_smoke.allowed, Allowed::Anything));
-                // Some bounds are other numbers that the part has measured.
-                let is_number = |other: &Measure| match measure.allowed {
-                    _ if other.what == measure.what => false,
-                    Allowed::AtMost(bound) | Allowed::AtLeast(bound) => bound == other.value,
-                    _ => false,
-                };
-                assert!(
-                    is_within(measure.allowed, at_smoke.allowed)
-                        || finding.measures.iter().any(is_number),
-                    "{}, {}: {measure:?}, at smoke {at_smoke:?}",
-                    study.name,
-                    finding.number
-                );
-            }
-            let shown = |m: &Measure| matches!(m.allowed, Allowed::Anything);
-            let judges = !smoke.measures.iter().all(shown);
-            assert!(
-                compared > 0 || !judges,
-                "{}, {}",
-                study.name,
-                finding.number
-            );
-        }
     }
 }

@@ -4,7 +4,6 @@ use super::*;
 use crate::trial::datapoints::{AGREES, CORRUPTED, STILL};
 use crate::trial::nodes::heads::{DEVIATION, GROWTH, KEPT_SIZE, REJECTED};
 use crate::trial::translation::Place;
-use bochner_report::Preset;
 
 /// The V-number of a run.
 type Value = fn(&Arm, &Unit) -> f64;
@@ -56,9 +55,9 @@ fn nodes(arm: &Arm, unit: &Unit, gain: f64) -> f64 {
 /// Heads that differ by so much in IKAN, in MIKAN of the paper and in that of the released code.
 fn diversity(arm: &Arm, unit: &Unit, values: [f64; 3]) -> Vec<(&'static str, f64)> {
     let [ikan, paper, released] = values;
-    let value = match (arm.model, arm.preset) {
+    let value = match (arm.model, &arm.tag) {
         ("IKAN", _) => ikan,
-        (_, Preset::Released) => released,
+        (_, Some(_)) => released,
         _ => paper,
     };
     vec![("diversity", value + 0.001 * noise(arm, unit))]

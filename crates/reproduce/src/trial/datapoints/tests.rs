@@ -1,7 +1,7 @@
 use super::*;
 use bochner_datasets::{Protocol, RegressionSet, Split, Table as Inputs};
 use bochner_models::datapoints::Between;
-use bochner_report::{Preset, Scale, Settings};
+use bochner_report::{Scale, Settings};
 use ndarray::ArrayView1;
 
 fn settings(inputs: usize, learnt: Learnt) -> NptSettings {
@@ -39,11 +39,9 @@ fn unit(settings: &NptSettings, seed: u64) -> Unit {
         scale: Scale::Smoke,
         set: "Housing".into(),
         variant: "NPT".into(),
-        preset: Preset::Paper,
         protocol: Protocol::P10,
         split: 0,
         seed,
-        repeat: 0,
         settings: Settings::of(settings),
         versions: None,
     }

@@ -23,6 +23,11 @@ pub struct BayesSettings {
 impl BayesSettings {
     /// The model's name in tables and rows.
     pub const MODEL: &str = "naive Bayes";
+    /// The control of Table 2.
+    pub const CONTROL: Self = Self {
+        alpha: 1.0,
+        epochs: 1,
+    };
 }
 
 /// Sets up naive Bayes on uni- and bigrams.

@@ -1,7 +1,7 @@
 //! Classifiers of sentences on a generated corpus.
 
+use super::corpora::generated;
 use super::*;
-use crate::checks::sentences::{NAIVE_BAYES, generated};
 use crate::suites::CLASSIFICATION;
 use crate::suites::tests::plan;
 use bochner_datasets::sentences::Sentence;
@@ -74,7 +74,7 @@ fn words_of_held_out_sentences_never_enter_the_vocabulary() {
         assert_eq!(plain.epoch().unwrap(), other.epoch().unwrap());
     }
     let control = Unit {
-        settings: Settings::of(&NAIVE_BAYES),
+        settings: Settings::of(&BayesSettings::CONTROL),
         ..unit.clone()
     };
     let control = |corpus| {

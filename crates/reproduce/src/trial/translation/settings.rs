@@ -2,10 +2,11 @@
 
 use crate::mechanisms::{in_decoder, mechanism};
 use crate::trial::model::AnyError;
+use bochner_attention::Preset;
 use bochner_models::encoder::EncoderConfig;
 use bochner_models::training::TrainingConfig;
 use bochner_models::translator::{Pair, TranslatorConfig};
-use bochner_report::{Preset, Settings};
+use bochner_report::Settings;
 use bochner_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 

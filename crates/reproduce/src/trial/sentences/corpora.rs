@@ -1,7 +1,6 @@
-//! Sentences for scale `smoke`.
+//! Corpora of sentences: those of files, and generated ones for scale `smoke`.
 
 use crate::Error;
-use crate::trial::sentences::BayesSettings;
 use bochner_datasets::sentences::{Sentence, parse};
 use bochner_datasets::{
     DataStore, FOLD_SEED, Protocol, SentenceData, SentenceSet, Split, SplitMix64,
@@ -9,12 +8,6 @@ use bochner_datasets::{
 use bochner_numerics::Seed;
 use bochner_report::suite::Set;
 use rand::Rng;
-
-/// The control of Table 2.
-pub(crate) const NAIVE_BAYES: BayesSettings = BayesSettings {
-    alpha: 1.0,
-    epochs: 1,
-};
 
 /// The sentences of a set from its files; those of a set that has none are generated.
 pub(crate) fn load(
@@ -79,11 +72,6 @@ pub(crate) fn smallest_keys(data: SentenceData, rows: usize) -> SentenceData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanisms::{encoder, mechanism};
-    use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
-    use bochner_nn::parameter_count;
-    use bochner_report::Preset;
-    use dfdx::tensor::Cpu;
 
     #[test]
     fn generated_sentences_are_of_the_files_form_and_of_both_classes() {
@@ -111,31 +99,5 @@ mod tests {
                 .concat()
                 .contains(&largest)
         );
-    }
-
-    /// The parameters that each mechanism adds to the softmax Transformer in one layer with 8 heads of width 64 and 64
-    /// spectral points are a sixth of the increments that the paper's column `# param.` implies.
-    #[test]
-    fn numbers_of_parameters_differ_by_the_published_increments() {
-        let count = |model: &str, p| {
-            let encoder = encoder(1, [512, 8], 0.0, mechanism(model, Preset::Paper, p, 64));
-            let config = TextClassifierConfig::transformer(10, 2, 60, encoder);
-            let model = TextClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(0));
-            parameter_count(&model.unwrap())
-        };
-        let plain = count("Transformer", None);
-        for (model, added) in [
-            ("RBF-only", 0),
-            ("Expsin", 0),
-            ("Linear", 0),
-            ("IKA-S", 174_336 / 6),
-            ("IKA-NS", 249_216 / 6),
-            ("IKAN", 249_216 / 6),
-            ("MIKAN", 274_176 / 6),
-            ("IKAN-direct", 393_216 / 6),
-        ] {
-            let p = (added > 0).then_some(2.0);
-            assert_eq!(count(model, p) - plain, added, "{model}");
-        }
     }
 }
