@@ -9,12 +9,10 @@
 use bochner_attention::{Form, IkanDirect};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::language_model::*;
-use bochner_numerics::{Seed, memory::keep_freed_memory};
-use std::{error::Error, fs, thread};
+use bochner_numerics::Seed;
+use std::{collections::BTreeSet, error::Error, fs, thread};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A step allocates the arrays of the one before: without this, fetching their pages again takes a quarter of the time.
-    keep_freed_memory();
     let path = std::env::args().nth(1).ok_or("give a text file")?;
     println!("{}", write(&fs::read_to_string(path)?, 3, 500)?);
     Ok(())
@@ -22,14 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Learns from a text and writes `count` characters in its manner.
 pub(crate) fn write(text: &str, epochs: usize, count: usize) -> Result<String, Box<dyn Error>> {
-    let text: Vec<char> = text.chars().collect();
-    let mut alphabet = text.clone();
-    alphabet.sort_unstable();
-    alphabet.dedup();
-    let tokens: Vec<usize> = text
-        .iter()
-        .flat_map(|c| alphabet.binary_search(c))
-        .collect();
+    let alphabet = Vec::from_iter(text.chars().collect::<BTreeSet<_>>());
+    let tokens = text.chars().flat_map(|c| alphabet.binary_search(&c));
+    let tokens = Vec::from_iter(tokens);
     let (train, held_out) = tokens.split_at(tokens.len() / 10 * 9);
 
     // A kernel in linear time: its state has a constant size, however long the model writes. It has no weights to drop.
@@ -42,23 +35,18 @@ pub(crate) fn write(text: &str, epochs: usize, count: usize) -> Result<String, B
     let config = LanguageModelConfig::transformer(alphabet.len(), encoder);
     let task = Task::new(train.to_vec(), 128, 16)?;
     // Each thread takes a part of every batch.
-    let parts = thread::available_parallelism()?;
-    let training = TrainingConfig {
-        parts,
-        ..Default::default()
-    };
+    let mut training = TrainingConfig::default();
+    (training.learning_rate, training.parts) = (2e-3, thread::available_parallelism()?);
     let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
     for epoch in 1..=epochs {
         trainer.epoch()?;
         let bits = trainer.assess(held_out)? / std::f64::consts::LN_2;
         eprintln!("epoch {epoch}: {bits:.3} bits a character");
     }
-    let sampling = Sampling {
-        temperature: 0.8,
-        ..Default::default()
-    };
+    let mut sampling = Sampling::default();
+    (sampling.temperature, sampling.top_p) = (0.8, 0.95);
     let model = trainer.model();
     let written = model.generate(&train[..1], &sampling, Seed::new(2))?;
-    let written = written.take(count).collect::<Result<Vec<_>, _>>()?;
-    Ok(written.into_iter().map(|token| alphabet[token]).collect())
+    let written = written.take(count).map(|token| Ok(alphabet[token?]));
+    written.collect()
 }

@@ -20,7 +20,6 @@ use std::{error::Error, fs, num::NonZeroUsize, path::Path};
 const LONGEST: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    bochner_numerics::memory::keep_freed_memory();
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
     let [source, target, epochs] = arguments.try_into().map_err(|_| "SOURCE TARGET EPOCHS")?;
     let saved = Path::new("translator.safetensors");

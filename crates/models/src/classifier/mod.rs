@@ -90,6 +90,21 @@ impl TextClassifierConfig {
         }
     }
 
+    /// A [`transformer`](Self::transformer) for the words of a vocabulary and for classes with these names, as a
+    /// [`SentenceClassifier`] is made of it.
+    pub fn of_text(
+        vocabulary: &Vocabulary,
+        class_names: &[String],
+        longest: usize,
+        encoder: EncoderConfig,
+    ) -> Self {
+        Self {
+            vocabulary: Some(vocabulary.fingerprint()),
+            class_names: class_names.to_vec(),
+            ..Self::transformer(vocabulary.len(), class_names.len(), longest, encoder)
+        }
+    }
+
     /// Refuses a vocabulary that the model was not made for.
     ///
     /// # Errors
@@ -211,10 +226,9 @@ impl<E: Element> TextClassifier<E> {
     /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
     /// summed over the batch: [`Penalty::share`](bochner_attention::card::Penalty::share) says what to multiply it with.
     ///
-    /// Only the first `lengths[b]` words of sentence `b` count: which word fills it up behind them, and
-    /// how far, changes neither the result nor any gradient, and the filling word gets none from there.
-    /// Dropout in training is drawn by a number's place in the batch, so that its draws, but not what
-    /// they are of, depend on T.
+    /// Only the first `lengths[b]` words of sentence `b` count. The padding behind them changes neither the result nor any
+    /// gradient, whatever word it is and however long. Dropout is drawn by an element's place in the batch, so its draws
+    /// depend on T.
     ///
     /// # Errors
     /// [`Error::Argument`] unless there is one length for each sentence, from 0 to T, before anything is

@@ -2,7 +2,7 @@
 
 use super::{Task, TextClassifier, TextClassifierConfig};
 use crate::Error;
-use crate::assessment::largest;
+use crate::assessment::{ConfusionMatrix, largest};
 use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::{Pass, mechanism::Inspection};
@@ -17,16 +17,16 @@ use std::path::Path;
 /// A classifier of sentences of words: the model, the vocabulary that numbers the words, the settings of batches, and the
 /// seed of evaluations.
 ///
-/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. A file is written beside its
-/// place and moved into it, so that a classifier that is there already stays whole until the new one is.
+/// One file holds all of it, a [`Checkpoint`](bochner_nn::Checkpoint) without an optimiser. It is written beside its place
+/// and then moved there, so that an older file stays whole until the new one is complete.
 ///
 /// A sentence is a list of words, split and cleaned like those of the training. Words that the vocabulary does not have
 /// count as unknown.
 ///
-/// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), follows for
-/// each sentence from the seed and the sentence's place in the batches, which depend on the lengths of all sentences in
-/// the call. With such a mechanism a sentence may get other logits alone than among others; the same sentences in the
-/// same order get the same ones, those of the trainer included.
+/// Some mechanisms draw in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan). The draws of a
+/// sentence follow from the seed and from its place in the batches, which depends on the lengths of all sentences in the
+/// call. So a sentence may get other logits alone than among others. The same sentences in the same order always get the
+/// same logits, from the trainer too.
 ///
 /// ```
 /// use bochner_attention::Softmax;
@@ -46,8 +46,8 @@ use std::path::Path;
 /// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
 /// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm, ..Default::default() };
 /// let encoder = EncoderConfig::new(1, layer);
-/// let mut config = TextClassifierConfig::transformer(vocabulary.len(), 2, 30, encoder);
-/// config.vocabulary = Some(vocabulary.fingerprint());
+/// let names = ["dull", "fine"].map(String::from);
+/// let config = TextClassifierConfig::of_text(&vocabulary, &names, 30, encoder);
 /// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
 /// for _ in 0..60 {
@@ -58,7 +58,8 @@ use std::path::Path;
 /// let path = directory.path().join("classifier.safetensors");
 /// trainer.sentence_classifier(vocabulary)?.save(&path)?;
 /// let classifier = SentenceClassifier::load(&path)?;
-/// assert_eq!(classifier.classes(&sentences)?, [1, 0, 1, 0]);
+/// assert_eq!(classifier.labels(&sentences)?, ["fine", "dull", "fine", "dull"]);
+/// assert_eq!(classifier.confusion(&sentences, &[1, 0, 1, 0])?.accuracy(), 1.0);
 /// let seen = classifier.inspect(&sentences[..1])?;
 /// assert_eq!(seen[0].weights.dim(), (1, 2, 3, 3));
 /// # Ok::<(), bochner_models::Error>(())
@@ -188,6 +189,18 @@ impl SentenceClassifier {
         }
         let classes = self.classes(sentences)?.into_iter();
         Ok(classes.map(|class| &*names[class]).collect())
+    }
+
+    /// The confusion matrix of sentences whose classes, `[N]`, are known.
+    ///
+    /// # Errors
+    /// The errors of [`logits`](Self::logits) and of [`ConfusionMatrix::of_rows`].
+    pub fn confusion<S: AsRef<str>>(
+        &self,
+        sentences: &[Vec<S>],
+        classes: &[usize],
+    ) -> Result<ConfusionMatrix, Error> {
+        ConfusionMatrix::of_rows(self.logits(sentences)?.view(), classes)
     }
 
     /// Weights of every layer and head, spectral points and other inner values of the attention on sentences, which are

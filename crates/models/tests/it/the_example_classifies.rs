@@ -20,7 +20,7 @@ fn it_names_the_labels_of_its_file() {
     };
     let rows: String = (0..90).map(row).collect();
     fs::write(&file, format!("label\ttext\n{rows}")).unwrap();
-    let seen = own_tsv::train(file.to_str().unwrap(), 40, &saved).unwrap();
+    let seen = own_tsv::train(file.to_str().unwrap(), &saved).unwrap();
     assert_eq!(seen.counts().dim(), (3, 3));
     assert_eq!((seen.counts().sum(), seen.accuracy()), (9, 1.0));
     let classifier = SentenceClassifier::load(&saved).unwrap();
