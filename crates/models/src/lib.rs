@@ -1,25 +1,20 @@
-//! Models built from kernel attention.
+//! Models built from kernel attention, and one [`Trainer`](training::Trainer) for all of them.
 //!
-//! The first is the paper's [regressor](regressor::Regressor), which reads a whole data set as one
-//! sequence. Each row is a position; its prediction attends to the inputs of all rows, those of the
-//! test part included, while the loss counts the training rows alone. With attention as a kernel
-//! this is a relative of kernel regression in which the kernel is learned: which rows are alike is
-//! the similarity, which rows speak loudest the magnitude.
+//! The attention mechanism is a setting ([`bochner_attention::Variant`]). Models of one seed that differ in the mechanism
+//! alone share all other initial values, so that a comparison shows nothing but the attention.
 //!
-//! The attention mechanism is a setting ([`bochner_attention::Variant`]); everything else stays the
-//! same, initial values included, so that two runs differ in nothing but the attention.
+//! The [map](#map) lists the modules by task. Three of them have an example that learns from a file of your own:
 //!
-//! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
-//! those of a few of them, with any number of layers of graph attention, in GAT's form or in the kernel
-//! form, or with graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
-//! attention between words and classes, and the [translator](translator::Translator) an encoder and a decoder between two
-//! languages. One [trainer](training::Trainer) trains all of them.
+//! ```sh
+//! cargo run --release -p bochner-models --example own_tsv -- FILE < lines.txt      # classify sentences
+//! cargo run --release -p bochner-models --example language_model -- FILE           # continue a text
+//! cargo run --release -p bochner-models --example translate -- SOURCE TARGET EPOCHS < lines.txt
+//! ```
 //!
-//! The example `translate` learns from two files of lines of your own, saves what it has learnt with its subwords as one
-//! [`TextTranslator`](translator::TextTranslator), loads it and translates.
-//!
-//! The example `own_tsv` learns to classify the sentences of a TSV, counts what it makes of those that it has not seen, and
-//! saves a [`SentenceClassifier`](classifier::SentenceClassifier) that answers with the names of the file's labels.
+//! The paper's [`Regressor`](regressor::Regressor) reads a whole data set as one sequence. Each row is a position, and its
+//! prediction attends to the inputs of all rows, those of the test part included; the loss counts the training rows alone.
+//! This is kernel regression with a learned kernel: the similarity decides which rows are alike, the magnitude how much a
+//! row counts.
 //!
 //! # Example
 //!
@@ -49,20 +44,20 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`classifier`] | classes of sentences: [`TextClassifier`](classifier::TextClassifier); [`SentenceClassifier`](classifier::SentenceClassifier) takes words, answers with names and is saved as one file |
+//! | [`language_model`] | the next token of a text: [`LanguageModel`](language_model::LanguageModel), [`Sampling`](language_model::Sampling) |
+//! | [`translator`] | sequences of tokens into others: [`Translator`](translator::Translator), with beam search; [`TextTranslator`](translator::TextTranslator) takes lines and is saved as one file |
+//! | [`node_classifier`] | classes of the nodes of a graph, also of one too large to be read at once: [`NodeClassifier`](node_classifier::NodeClassifier) |
+//! | [`graph_classifier`] | classes of whole graphs, by pooling: [`GraphClassifier`](graph_classifier::GraphClassifier) |
+//! | [`regressor`] | a number for each row of a data set: [`Regressor`](regressor::Regressor), [`LookAhead`](regressor::LookAhead) |
+//! | [`datapoints`] | the missing cells of a [`Table`](datapoints::Table), by attention between its rows and between its columns: [`Npt`](datapoints::Npt), [`Block`](datapoints::Block) |
+//! | [`next_event`] | the kind of the next event, from kinds and times: [`NextEvent`](next_event::NextEvent) |
+//! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig) with its [`Schedule`](training::Schedule), [`Observer`](training::Observer); each module above has its own `Task` and `Trainer` |
+//! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score; [`ConfusionMatrix`](assessment::ConfusionMatrix): precision, recall and F1 |
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN; weights from and for PyTorch by [`torch_names`](encoder::Encoder::torch_names) |
 //! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
 //! | [`attention`] | [`AttentionOptions`](attention::AttentionOptions): key-value heads, rotary positions, a window |
-//! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
-//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task); [`SentenceClassifier`](classifier::SentenceClassifier): words in, classes out, saved as one file |
-//! | [`graph_classifier`] | [`GraphClassifier`](graph_classifier::GraphClassifier), [`Task`](graph_classifier::Task): the classes of whole graphs, by pooling |
-//! | [`language_model`] | [`LanguageModel`](language_model::LanguageModel), [`Task`](language_model::Task): the next token of a text, [`Sampling`](language_model::Sampling) |
-//! | [`next_event`] | [`NextEvent`](next_event::NextEvent), [`Task`](next_event::Task): what comes next, from kinds and times |
-//! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
-//! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
-//! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search; [`TextTranslator`](translator::TextTranslator): lines in, lines out, saved as one file |
-//! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig) with its [`Schedule`](training::Schedule), [`Observer`](training::Observer) |
-//! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score; [`ConfusionMatrix`](assessment::ConfusionMatrix): precision, recall and F1 |
 //! | [`Error`] | what can go wrong |
 
 pub mod assessment;

@@ -71,9 +71,10 @@ pub struct Epoch {
     pub best: Best,
 }
 
-/// Somebody who looks at every epoch: shows progress, records curves, writes checkpoints.
+/// A callback after every epoch, which shows progress, records curves or writes checkpoints.
 ///
-/// Functions of the trainer and the epoch are observers, too.
+/// A function of the trainer and the epoch is an observer, too.
+#[doc(alias = "callback")]
 pub trait Observer<T: Task> {
     /// Looks at an epoch that has just ended.
     ///
@@ -132,9 +133,8 @@ impl<T: Task> Trainer<T> {
     /// Trains until the epochs are done or the measure has stopped improving, and returns the best epoch, whose
     /// parameters are kept: [`use_best`](Self::use_best) puts them into the model.
     ///
-    /// The measure is taken after every epoch, on whatever data it likes, and the observers are told of it in
-    /// their order. After [`resume`](Self::resume) a training goes on with the patience that it had left, and ends
-    /// as it would have ended.
+    /// The measure is computed after every epoch, on any data; then the observers see the epoch, in their order. A training
+    /// that is [resumed](Self::resume) has the patience that was left, and ends where the uninterrupted one would have.
     ///
     /// # Errors
     /// [`Error::Argument`] for no epochs or no patience, or a measure that is not finite; the errors of
