@@ -2,24 +2,17 @@
 //! cases `decoder_layer`.
 
 use crate::by_weights::by_weights;
-use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant};
+use crate::common::{Sequences, assert_gradients, change, ikan, random};
+use bochner_attention::{Copula, Mask, Mikan, Pass, Posterior, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
-use bochner_nn::{Dropout, Parameters};
-use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_nn::Dropout;
+use bochner_numerics::{Seed, relative_error};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
 use ndarray::Axis;
 
-type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
-
 const WIDTH: usize = 8;
-
-fn random((time, purpose): (usize, &str)) -> Sequences {
-    let mut stream = Seed::new(3).stream(purpose);
-    let values = (0..2 * time * WIDTH).map(|_| standard_normal(&mut stream));
-    Cpu::default().tensor_from_vec(values.collect(), (2, time, WIDTH))
-}
 
 fn config(attention: Variant, cross_attention: Variant) -> DecoderLayerConfig {
     DecoderLayerConfig {
@@ -38,14 +31,9 @@ fn layer(attention: Variant, cross_attention: Variant) -> Result<DecoderLayer<f6
     DecoderLayer::try_new(&Cpu::default(), &config, Seed::new(5))
 }
 
-fn ikan() -> Variant {
-    let points = 4;
-    IkanDirect {
-        points,
-        p: 1.5,
-        ..Default::default()
-    }
-    .into()
+/// Two sequences.
+fn two((time, purpose): (usize, &str)) -> Sequences {
+    random((2, time, WIDTH), purpose)
 }
 
 /// MIKAN where it can be causal.
@@ -79,7 +67,7 @@ fn every_residual_branch_is_dropped_from_in_training_alone() {
         ..config(ikan(), unconditional())
     };
     let mut layer = DecoderLayer::<f64>::try_new(&Cpu::default(), &kept, Seed::new(5)).unwrap();
-    let [x, memory] = [(3, "x"), (4, "memory")].map(random);
+    let [x, memory] = [(3, "x"), (4, "memory")].map(two);
     let [of_itself, of_memory] = &masks();
     let decode = |layer: &DecoderLayer<f64>, pass| {
         let decoded = layer.apply(x.clone(), memory.clone(), [of_itself, of_memory], pass);
@@ -99,45 +87,19 @@ fn every_residual_branch_is_dropped_from_in_training_alone() {
 #[test]
 fn gradients_agree_with_finite_differences() {
     let layer = layer(ikan(), unconditional()).unwrap();
-    let [x, memory, cotangent] = [(3, "x"), (4, "memory"), (3, "cotangent")].map(random);
+    let [x, memory, cotangent] = [(3, "x"), (4, "memory"), (3, "cotangent")].map(two);
     let [of_itself, of_memory] = &masks();
-    let loss = |layer: &DecoderLayer<f64>, x: &Sequences, memory: &Sequences| {
-        let (x, memory) = (x.leaky_trace(), memory.leaky_trace());
+    assert_gradients(&layer, [&x, &memory], |layer, [x, memory]| {
         let decoded = layer.apply(x, memory, [of_itself, of_memory], TRAINING);
         let decoded = decoded.unwrap();
         (decoded.output * cotangent.clone()).sum() + decoded.penalty
-    };
-    let mut gradients = loss(&layer, &x, &memory).backward();
-    let mut at = [x.as_vec(), memory.as_vec()].concat();
-    let mut got = [&x, &memory].map(|x| gradients.get(x).as_vec()).concat();
-    layer.for_each("", &mut |_, p| {
-        let mut part = Vec::new();
-        p.read_into(&mut part);
-        at.extend(part);
-        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
     });
-    let want = finite_difference(&at, |point| {
-        let (mut layer, mut rest) = (layer.clone(), point);
-        let mut take = |n: usize| {
-            let (part, others) = rest.split_at(n);
-            rest = others;
-            part
-        };
-        let [x, memory] = [&x, &memory].map(|x| {
-            let part = take(x.shape().num_elements()).to_vec();
-            Cpu::default().tensor_from_vec(part, *x.shape())
-        });
-        layer.for_each_mut("", &mut |_, p| p.write(take(p.len())));
-        loss(&layer, &x, &memory).array()
-    });
-    let error = relative_error(&got, &want);
-    assert!(error < 1e-6, "{error:e}");
 }
 
 #[test]
 fn the_memory_behind_its_length_is_not_read() {
     let layer = layer(Softmax::default().into(), ikan()).unwrap();
-    let (x, memory) = (random((3, "x")), random((4, "memory")));
+    let (x, memory) = (two((3, "x")), two((4, "memory")));
     let mut values = memory.as_vec();
     let last = values.len() - WIDTH;
     values[last..].fill(f64::NAN);
@@ -154,7 +116,7 @@ fn the_memory_behind_its_length_is_not_read() {
 #[test]
 fn the_weights_of_both_attentions_are_those_of_the_pass() {
     let layer = layer(Softmax::default().into(), unconditional()).unwrap();
-    let [x, memory] = [(3, "x"), (4, "memory")].map(random);
+    let [x, memory] = [(3, "x"), (4, "memory")].map(two);
     let [of_itself, of_memory] = &masks();
     let masks = [of_itself, of_memory];
     let seed = Seed::new(7);
@@ -189,15 +151,13 @@ fn the_weights_of_both_attentions_are_those_of_the_pass() {
 
 #[test]
 fn the_penalty_is_that_of_both_attentions() {
-    let [x, memory] = [(4, "x"), (4, "memory")].map(random);
+    let [x, memory] = [(4, "x"), (4, "memory")].map(two);
     let penalty = |attention: Variant, cross_attention: Variant| {
         let mut layer = layer(attention, cross_attention).unwrap();
         // At the start the posterior is the prior, and there is no divergence.
-        layer.for_each_mut("", &mut |name, parameter| {
-            let mut values = Vec::new();
-            parameter.read_into(&mut values);
+        change(&mut layer, |name, values| {
             let by = f64::from(u8::from(name.ends_with("kernel"))) * 0.3;
-            parameter.write(&values.iter().map(|x| x + by).collect::<Vec<_>>());
+            values.iter_mut().for_each(|x| *x += by);
         });
         let none = Mask::none();
         let decoded = layer.apply(x.clone(), memory.clone(), [&none; 2], EVALUATION);

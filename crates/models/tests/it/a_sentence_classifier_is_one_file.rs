@@ -1,20 +1,21 @@
 //! A classifier of sentences is saved and loaded as one file: it gives the logits of the trainer, whatever its mechanism
 //! draws, and a file of something else is refused.
 
+use crate::common::{ikan, layer, mikan};
 use crate::rational_quadratic::rational_quadratic;
-use bochner_attention::{IkanDirect, Mikan, Pass, Performer, Softmax, Variant, mechanism::Redraw};
+use bochner_attention::{Pass, Performer, Softmax, Variant, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{
     SentenceClassifier, Task, TextClassifier, TextClassifierConfig, Trainer,
 };
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::regressor::{self, RegressorConfig};
-use bochner_models::training::{FitConfig, Goal, TrainingConfig};
+use bochner_models::training::TrainingConfig;
 use bochner_nn::{Checkpoint, Parameters, Progress};
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, Marks, Vocabulary};
 use dfdx::tensor::{Cpu, TensorFromVec};
-use ndarray::{arr2, array, s};
+use ndarray::{arr2, array};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,25 +56,10 @@ fn softmax() -> Variant {
     Softmax::default().into()
 }
 
-fn mikan() -> Variant {
-    let (points, p) = (4, 1.5);
-    Mikan {
-        points,
-        p,
-        ..Mikan::default()
-    }
-    .into()
-}
-
 fn config(width: usize, attention: Variant) -> TextClassifierConfig {
     let layer = EncoderLayerConfig {
         width,
-        heads: 2,
-        hidden: 12,
-        attention,
-        dropout: 0.1,
-        norm: NormPlacement::Pre,
-        ..Default::default()
+        ..layer(attention, NormPlacement::Pre, 0.1)
     };
     let words = vocabulary(WORDS).len();
     TextClassifierConfig::transformer(words, 2, LONGEST, EncoderConfig::new(2, layer))
@@ -105,18 +91,13 @@ fn message<T>(refused: Result<T, Error>) -> String {
 
 #[test]
 fn what_is_loaded_gives_the_logits_of_the_trainer() {
-    let ikan = IkanDirect {
-        points: 4,
-        p: 1.5,
-        ..IkanDirect::default()
-    };
     // The frequencies of the last step are not those of the first.
     let performer = Performer {
         redraw: Redraw::Every { steps: 3 },
         ..Performer::default()
     };
     let custom = rational_quadratic();
-    for attention in [softmax(), ikan.into(), mikan(), performer.into(), custom] {
+    for attention in [softmax(), ikan(), mikan(), performer.into(), custom] {
         let trainer = trained(attention);
         let (_directory, path) = place();
         let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
@@ -189,21 +170,6 @@ fn every_batch_draws_from_a_seed_of_its_own() {
         let tensor = Cpu::default().tensor_from_vec(words.clone(), (1, words.len()));
         let alone = trainer.model().apply(tensor, None, pass.nth(i)).unwrap();
         assert_eq!(row.to_vec(), alone.output.as_vec());
-    }
-}
-
-#[test]
-fn the_filling_behind_a_sentence_is_not_seen() {
-    let trainer = trained(softmax());
-    let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
-    let (words, lengths) = (&sentences()[3..9], 3..9);
-    let seen = classifier.inspect(words).unwrap();
-    assert_eq!(seen[1].weights.dim(), (6, 2, 8, 8));
-    for layer in seen {
-        for (weights, length) in layer.weights.outer_iter().zip(lengths.clone()) {
-            let of_filling = weights.slice(s![.., ..length, length..]);
-            assert!(of_filling.iter().all(|&weight| weight == 0.0));
-        }
     }
 }
 
@@ -298,21 +264,6 @@ fn words_may_be_unknown_and_sentences_empty_but_not_too_long() {
         classifier.with_batches(nothing),
         Err(Error::Text(_))
     ));
-}
-
-/// Sentences that differ in the word at the last position of the table.
-#[test]
-fn a_sentence_may_have_a_word_at_every_position() {
-    let ending = |word: usize| [vec![3; LONGEST - 1], vec![word]].concat();
-    let words = vec![ending(4), ending(5)];
-    let task = Task::new(words.clone(), vec![0, 1], batches()).unwrap();
-    let (config, training) = (config(8, softmax()), TrainingConfig::default());
-    let mut trainer = Trainer::new(&config, &training, task, Seed::new(3)).unwrap();
-    trainer.epoch().unwrap();
-    let logits = trainer.predict(&words).unwrap();
-    assert_ne!(logits.row(0), logits.row(1));
-    let seen = trainer.inspect(&words).unwrap();
-    assert_eq!(seen[0].weights.dim(), (2, 2, LONGEST, LONGEST));
 }
 
 /// Writes a file as `SentenceClassifier::save` does, of parts that need not fit.
@@ -417,46 +368,4 @@ fn a_training_run_and_something_else_are_refused_by_what_they_are() {
         trainer.resume(&path),
         Err(Error::IncompleteCheckpoint { .. })
     ));
-}
-
-#[test]
-fn a_training_that_keeps_its_best_epoch_has_two_models_in_its_file() {
-    let (_directory, path) = place();
-    let mut trainer = trained(softmax());
-    let fit = FitConfig {
-        epochs: 5,
-        patience: None,
-        goal: Goal::Lowest,
-    };
-    // The measure rises: the best epoch is the first of them.
-    let measure = |trainer: &Trainer| Ok(trainer.epochs_done() as f64);
-    trainer.fit(&fit, measure, &mut []).unwrap();
-    trainer.save(&path).unwrap();
-    let saved = Checkpoint::<f32>::read(&path).unwrap();
-    let mut alone = trainer.model().clone();
-    let error = saved.restore(saved.description(), &mut alone).unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("`Checkpoint::split(\"best\")`"), "{said}");
-
-    // A file of a training has the model that another one may start from.
-    let text = saved.description().to_string();
-    let weights = |model: &TextClassifier<f32>| Checkpoint::of("", model);
-    let [_, of_best] = saved.split("best");
-    of_best.restore(&text, &mut alone).unwrap();
-    assert_eq!(weights(&alone), weights(trainer.best_model().unwrap()));
-    assert_ne!(weights(&alone), weights(trainer.model()));
-
-    // The file of a classifier holds the model that the trainer has, which may be made the best one.
-    let last = trainer.predict(&numbers()).unwrap();
-    let load = |trainer: &Trainer| {
-        let classifier = trainer.sentence_classifier(vocabulary(WORDS)).unwrap();
-        classifier.save(&path).unwrap();
-        let loaded = SentenceClassifier::load(&path).unwrap();
-        loaded.logits(&sentences()).unwrap()
-    };
-    assert_eq!(load(&trainer), last);
-    trainer.use_best();
-    let best = load(&trainer);
-    assert_eq!(best, trainer.predict(&numbers()).unwrap());
-    assert_ne!(best, last);
 }

@@ -1,12 +1,12 @@
 //! A training that starts from a trained model has its parameters and nothing else of its run; a checkpoint of another run
 //! says that there is such a start where the model is the same.
 
+use crate::common::{layer, parameters};
 use bochner_attention::Softmax;
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifier, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
-use bochner_nn::Parameters;
 use bochner_numerics::Seed;
 use bochner_text::BatchConfig;
 
@@ -23,12 +23,7 @@ fn task(shift: usize) -> Task {
 fn config(width: usize, dropout: f64) -> TextClassifierConfig {
     let layer = EncoderLayerConfig {
         width,
-        heads: 2,
-        hidden: 12,
-        attention: Softmax::default().into(),
-        dropout,
-        norm: NormPlacement::Pre,
-        ..Default::default()
+        ..layer(Softmax::default().into(), NormPlacement::Pre, dropout)
     };
     TextClassifierConfig::transformer(9, 2, 8, EncoderConfig::new(1, layer))
 }
@@ -45,13 +40,10 @@ fn cold(config: &TextClassifierConfig, learning_rate: f64) -> Trainer {
 }
 
 fn values(model: &TextClassifier<f32>) -> Vec<f32> {
-    let mut all = Vec::new();
-    model.for_each("", &mut |_, parameter| {
-        let mut own = Vec::new();
-        parameter.read_into(&mut own);
-        all.append(&mut own);
-    });
-    all
+    parameters(model)
+        .into_iter()
+        .flat_map(|(_, values)| values)
+        .collect()
 }
 
 #[test]

@@ -1,37 +1,26 @@
-//! A translator learns to reverse sequences, translates token by token what it computes whole, goes on from a file with
-//! the same bits.
+//! A translator learns to reverse sequences, translates token by token what it computes whole.
 
 mod misuse;
 mod parts;
 mod searches;
 mod training;
 
+use crate::common::{assert_resumes, change, ikan, parameters};
 use crate::translators::{self, END, START, log_prob};
 use bochner_attention::{IkanDirect, Mikan, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::encoder::NormPlacement;
 use bochner_models::training::{Checkpoints, Epoch, FitConfig, Goal, Observer, TrainingConfig};
 use bochner_models::translator::{Pair, Task, Trainer, Translation, Translator, TranslatorConfig};
-use bochner_nn::{Element, Parameters};
+use bochner_nn::Element;
 use bochner_numerics::{Seed, Tolerance};
 use bochner_text::{BatchConfig, BeamConfig, Marks, Vocabulary};
 use dfdx::prelude::*;
-use ndarray::s;
 use rand::Rng;
 
 const LETTERS: usize = 6;
 const FIRST: usize = 4;
 const LONGEST: usize = 10;
-
-fn ikan() -> Variant {
-    let points = 8;
-    IkanDirect {
-        points,
-        p: 1.5,
-        ..Default::default()
-    }
-    .into()
-}
 
 fn config(of: [Variant; 3], width: usize) -> TranslatorConfig {
     translators::config(of, width, [FIRST + LETTERS, LONGEST])
@@ -142,62 +131,13 @@ fn token_by_token_is_the_whole_pass() {
 }
 
 #[test]
-fn padding_and_neighbours_change_nothing() {
-    let model = Translator::<f64>::try_new(&Cpu::default(), &config(softmax(), 16), Seed::new(3));
-    let (model, device) = (model.unwrap(), Cpu::default());
-    let logits =
-        |sources: &[usize], targets: &[usize], [s, t]: [usize; 2], lengths: [&[usize]; 2]| {
-            let batch = lengths[0].len();
-            let source = device.tensor_from_vec(sources.to_vec(), (batch, s));
-            let target = device.tensor_from_vec(targets.to_vec(), (batch, t));
-            model
-                .apply(source, target, lengths, PASS)
-                .unwrap()
-                .output
-                .as_vec()
-        };
-    let alone = logits(&[5, 6], &[START, 6], [2, 2], [&[2], &[2]]);
-    let padded = [5, 6, 0, 7, 8, 9];
-    let together = logits(
-        &padded,
-        &[START, 6, 9, START, 5, 4],
-        [3, 3],
-        [&[2, 3], &[2, 3]],
-    );
-    assert_eq!(alone, together[..alone.len()]);
-}
-
-#[test]
-fn a_resumed_training_ends_with_the_same_bits() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
-    let fresh = || trainer(&config(softmax(), 8), pairs(60, "train")).unwrap();
-    let mut whole = fresh();
-    whole.epoch().unwrap();
-    whole.save(&path).unwrap();
-    let expected = whole.epoch().unwrap();
-    let mut resumed = fresh();
-    resumed.resume(&path).unwrap();
-    assert_eq!(resumed.epoch().unwrap(), expected);
-
-    let mut other = trainer(&config(softmax(), 8), pairs(60, "others")).unwrap();
-    let error = other.resume(&path).unwrap_err().to_string();
-    assert!(error.contains("task is \""), "{error}");
-}
-
-#[test]
 fn averages_of_checkpoints_are_means_of_their_parameters() {
     let directory = tempfile::tempdir().unwrap();
     let paths = [1, 2].map(|epoch| directory.path().join(format!("{epoch}.safetensors")));
     let mut trainer = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
-    let values = |model: &Translator<f32>| {
-        let mut values = Vec::new();
-        model.for_each("", &mut |_, parameter| {
-            let mut own = Vec::new();
-            parameter.read_into(&mut own);
-            values.append(&mut own);
-        });
-        values
+    let values = |model: &Translator<f32>| -> Vec<f32> {
+        let all = parameters(model).into_iter();
+        all.flat_map(|(_, values)| values).collect()
     };
     let mut checkpoints = Checkpoints {
         path: directory.path().join("{epoch}.safetensors"),
@@ -254,36 +194,4 @@ fn the_loss_is_the_mean_of_what_targets_cost() {
         "{loss}, {}",
         found.log_prob
     );
-}
-
-#[test]
-fn what_is_looked_at_are_the_queries_and_keys_behind_the_weights() {
-    let config = config(softmax(), 16);
-    let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
-    let device = Cpu::default();
-    let source = device.tensor_from_vec(vec![5, 6, 7, 8, 9, 0], (2, 3));
-    let target = device.tensor_from_vec(vec![START, 6, 4, START, 5, 4], (2, 3));
-    let lengths = [&[3, 2][..], &[3, 3]];
-    let seen = model.inspect(source, target, lengths, PASS).unwrap();
-    let places = [&seen.encoder, &seen.decoder, &seen.cross];
-    assert_eq!(places.map(Vec::len), [1, 2, 2]);
-    let [of_source, of_target] = lengths;
-    let kinds = [(of_source, false), (of_target, true), (of_target, false)];
-    for (layers, (queries, is_causal)) in places.into_iter().zip(kinds) {
-        for seen in layers {
-            let [q, k] = seen.heads.as_ref().unwrap();
-            assert_eq!((q.dim(), k.dim()), ((2, 2, 3, 8), (2, 2, 3, 8)));
-            let all = seen.weights.indexed_iter();
-            for ((b, m, i, j), weight) in all.filter(|((b, _, i, _), _)| *i < queries[*b]) {
-                let exponent = |j: usize| {
-                    let products = q.slice(s![b, m, i, ..]).to_owned() * k.slice(s![b, m, j, ..]);
-                    (products.sum() / 8f64.sqrt()).exp()
-                };
-                let keys = if is_causal { i + 1 } else { of_source[b] };
-                let total: f64 = (0..keys).map(exponent).sum();
-                let want = if j < keys { exponent(j) / total } else { 0.0 };
-                assert!((weight - want).abs() < 1e-12);
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Each mechanism of the registry in a decoder: either later positions change nothing before them, to the bit and in
 //! training too, and decoding token by token gives the tokens of the whole pass, or a translator refuses the mechanism.
 
+use crate::common::{Sequences, change, random};
 use crate::translators::{self, END, START, log_prob};
 use bochner_attention::{
     Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant, registry,
@@ -8,7 +9,6 @@ use bochner_attention::{
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_models::translator::Translator;
-use bochner_nn::Parameters;
 use bochner_numerics::{Seed, Tolerance, standard_normal};
 use bochner_text::BeamConfig;
 use dfdx::prelude::*;
@@ -95,17 +95,14 @@ fn what_cannot_be_causal_or_attend_to_a_memory_is_refused_by_its_card() {
     assert!(taken > 12 && refused > 8, "{taken}, {refused}");
 }
 
-type Sequences = Tensor<(usize, usize, usize), f64, Cpu>;
-
-fn random(time: usize, purpose: &str) -> Sequences {
-    let mut stream = Seed::new(3).stream(purpose);
-    let values = (0..2 * time * WIDTH).map(|_| standard_normal(&mut stream));
-    Cpu::default().tensor_from_vec(values.collect(), (2, time, WIDTH))
+/// Two sequences.
+fn two(time: usize, purpose: &str) -> Sequences {
+    random((2, time, WIDTH), purpose)
 }
 
 #[test]
 fn a_later_position_changes_no_earlier_output_in_training_and_evaluation() {
-    let (x, memory) = (random(5, "x"), random(4, "memory"));
+    let (x, memory) = (two(5, "x"), two(4, "memory"));
     let mut values = x.as_vec();
     for example in values.chunks_mut(5 * WIDTH) {
         example[3 * WIDTH..]
@@ -148,13 +145,9 @@ fn translator([itself, memory]: [Variant; 2]) -> Result<Translator<f64>, Error> 
     let config = translators::config(of, WIDTH, [TOKENS, LONGEST]);
     let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(1))?;
     let mut stream = Seed::new(2).stream("parameters");
-    model.for_each_mut("", &mut |_, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
-        values
-            .iter_mut()
-            .for_each(|x| *x += 0.3 * standard_normal::<f64>(&mut stream));
-        parameter.write(&values);
+    change(&mut model, |_, values| {
+        let moved = |x: &mut f64| *x += 0.3 * standard_normal::<f64>(&mut stream);
+        values.iter_mut().for_each(moved);
     });
     Ok(model)
 }
@@ -270,7 +263,7 @@ fn linear_time_takes_no_dropout_on_weights() {
             seed: Seed::new(7),
             dropout,
         };
-        layer.apply(random(5, "x"), random(4, "memory"), masks, pass)
+        layer.apply(two(5, "x"), two(4, "memory"), masks, pass)
     };
     assert!(decode(0.0).is_ok());
     assert!(matches!(decode(0.2), Err(Error::Attention(_))));

@@ -8,7 +8,7 @@ mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
 mod attention_options;
 mod by_weights;
-mod constant_states_stay_constant;
+mod common;
 mod every_mechanism_decodes_or_is_refused;
 mod language_models;
 mod next_events_are_foretold;

@@ -3,16 +3,14 @@
 mod schedule;
 mod several_passes;
 
-use bochner_attention::{
-    IkanDirect, Mikan, Performer, Softmax, Variant, card::Penalty, mechanism::Redraw,
-};
+use crate::common::{self, ikan, layer, mikan};
+use bochner_attention::{Mikan, Performer, Softmax, Variant, card::Penalty, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::encoder::{EncoderConfig, NormPlacement};
 use bochner_models::training::{
     Best, Checkpoints, Curves, Decayed, Epoch, FitConfig, Goal, Schedule, TrainingConfig,
 };
-use bochner_nn::Parameters;
 use bochner_numerics::{ArgumentError, Seed, relative_error};
 use bochner_text::BatchConfig;
 use std::cell::Cell;
@@ -45,15 +43,7 @@ fn task(batch: usize) -> Task {
 }
 
 fn config(attention: Variant, dropout: f64) -> TextClassifierConfig {
-    let layer = EncoderLayerConfig {
-        width: 8,
-        heads: 2,
-        hidden: 12,
-        attention,
-        dropout,
-        norm: NormPlacement::Pre,
-        ..Default::default()
-    };
+    let layer = layer(attention, NormPlacement::Pre, dropout);
     TextClassifierConfig::transformer(WORDS, 2, LONGEST, EncoderConfig::new(2, layer))
 }
 
@@ -71,18 +61,7 @@ fn trainer_of(training: &TrainingConfig, batch: usize, dropout: f64) -> Trainer 
 }
 
 fn variants() -> [Variant; 3] {
-    let (points, p) = (4, 1.5);
-    let direct = IkanDirect {
-        points,
-        p,
-        ..Default::default()
-    };
-    let mikan = Mikan {
-        points,
-        p,
-        ..Default::default()
-    };
-    [Softmax::default().into(), direct.into(), mikan.into()]
+    [Softmax::default().into(), ikan(), mikan()]
 }
 
 /// A mechanism whose features are others in the second epoch of eight steps than in the fourth.
@@ -277,18 +256,9 @@ fn a_weight_decay_shrinks_weights_and_tables_but_not_biases_and_norms() {
             ..training()
         };
         let mut trainer = trainer_of(&training, 60, 0.0);
-        let read = |trainer: &Trainer| {
-            let mut all = Vec::new();
-            trainer.model().for_each("", &mut |name, parameter| {
-                let mut values = Vec::new();
-                parameter.read_into(&mut values);
-                all.push((name.to_owned(), values));
-            });
-            all
-        };
-        let before = read(&trainer);
+        let before = common::parameters(trainer.model());
         trainer.epoch().unwrap();
-        (before, read(&trainer))
+        (before, common::parameters(trainer.model()))
     };
     let (before, plain) = parameters(0.0, Decayed::Weights);
     for decayed in [Decayed::Weights, Decayed::All] {

@@ -1,10 +1,11 @@
 //! The filling behind a sentence and its length change neither logits nor penalty nor gradients, with any
 //! mechanism.
 
+use crate::common::layer;
 use bochner_attention::{Error as AttentionError, Mask, Pass, Softmax, Variant, registry};
 use bochner_models::Error;
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::encoder::{EncoderConfig, NormPlacement};
 use bochner_nn::{Error as NnError, Parameters, alloc_gradients};
 use bochner_numerics::{ArgumentError, Seed, relative_error};
 use dfdx::prelude::*;
@@ -26,16 +27,7 @@ fn classifier(attention: Variant) -> TextClassifier<f64> {
 }
 
 fn encoder(attention: Variant, norm: NormPlacement) -> EncoderConfig {
-    let layer = EncoderLayerConfig {
-        width: WIDTH,
-        heads: 2,
-        hidden: 12,
-        attention,
-        dropout: 0.2,
-        norm,
-        ..Default::default()
-    };
-    EncoderConfig::new(2, layer)
+    EncoderConfig::new(2, layer(attention, norm, 0.2))
 }
 
 fn made(config: &TextClassifierConfig) -> TextClassifier<f64> {
@@ -265,36 +257,6 @@ fn positions_tell_orders_apart() {
 }
 
 #[test]
-fn what_was_written_before_norms_and_positions_could_be_chosen_means_what_it_did() {
-    let config = TextClassifierConfig {
-        words: WORDS,
-        classes: 3,
-        encoder: encoder(Softmax::default().into(), NormPlacement::Post),
-        embedding: Default::default(),
-        vocabulary: None,
-        class_names: Vec::new(),
-    };
-    let mut written = serde_json::to_value(&config).unwrap();
-    written
-        .as_object_mut()
-        .unwrap()
-        .remove("embedding")
-        .unwrap();
-    let layer = &mut written["encoder"]["layer"];
-    layer.as_object_mut().unwrap().remove("norm").unwrap();
-    assert_eq!(
-        serde_json::from_value::<TextClassifierConfig>(written).unwrap(),
-        config
-    );
-    let transformer = TextClassifierConfig::transformer(WORDS, 3, LONGEST, config.encoder);
-    let written = serde_json::to_string(&transformer).unwrap();
-    assert_eq!(
-        serde_json::from_str::<TextClassifierConfig>(&written).unwrap(),
-        transformer
-    );
-}
-
-#[test]
 fn wrong_lengths_are_refused_by_type() {
     for variant in variants() {
         let model = classifier(variant.clone());
@@ -331,15 +293,7 @@ fn wrong_lengths_are_refused_by_type() {
 fn an_encoder_names_what_its_attention_refused() {
     use bochner_models::encoder::EncoderLayer;
     for variant in variants() {
-        let config = EncoderLayerConfig {
-            width: WIDTH,
-            heads: 2,
-            hidden: 12,
-            attention: variant,
-            dropout: 0.0,
-            norm: NormPlacement::Pre,
-            ..Default::default()
-        };
+        let config = layer(variant, NormPlacement::Pre, 0.0);
         let device = Cpu::default();
         let layer: EncoderLayer<f64> =
             EncoderLayer::try_new(&device, &config, Seed::new(3)).unwrap();

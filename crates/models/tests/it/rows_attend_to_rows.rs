@@ -1,13 +1,11 @@
 //! A block of attention between datapoints does not care for the order of the rows, has the gradients of finite
 //! differences, and refuses what does not fit.
 
+use crate::common::{self, Sequences as Table, assert_gradients};
 use bochner_attention::{Pass, Primal, find, mechanism::PrimalWeights};
 use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
-use bochner_nn::Parameters;
-use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_numerics::{Seed, relative_error};
 use dfdx::prelude::*;
-
-type Table<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
 
 const SHAPE: [usize; 3] = [4, 3, 2];
 
@@ -18,8 +16,7 @@ fn table(rows: usize, value: impl FnMut(usize) -> f64) -> Table {
 }
 
 fn random(purpose: &str) -> Table {
-    let mut stream = Seed::new(1).stream(purpose);
-    table(SHAPE[0], |_| standard_normal(&mut stream))
+    common::random(SHAPE.into(), purpose)
 }
 
 fn config(between: Between, normalised: Normalised) -> BlockConfig {
@@ -97,41 +94,14 @@ fn gradients_are_those_of_finite_differences() {
                 dropout,
                 ..config(between, normalised)
             };
-            gradients_are_right(&block(&config));
+            let (x, cotangent) = (random("x"), random("cotangent"));
+            let seed = Seed::new(7);
+            assert_gradients(&block(&config), [&x], |block, [x]| {
+                let pass = Pass::Training { seed, dropout };
+                (block.apply(x, pass).unwrap().output * cotangent.clone()).sum()
+            });
         }
     }
-}
-
-fn gradients_are_right(block: &Block<f64>) {
-    let (x, cotangent) = (random("x"), random("cotangent"));
-    let pass = || Pass::Training {
-        seed: Seed::new(7),
-        dropout: block.config().dropout,
-    };
-    let loss = |block: &Block<f64>, x: Table<OwnedTape<f64, Cpu>>| {
-        (block.apply(x, pass()).unwrap().output * cotangent.clone()).sum()
-    };
-    let mut gradients = loss(block, x.leaky_trace()).backward();
-    let (mut at, mut got) = (x.as_vec(), gradients.get(&x).as_vec());
-    block.for_each("", &mut |_, p| {
-        let mut part = Vec::new();
-        p.read_into(&mut part);
-        at.extend(part);
-        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
-    });
-    let want = finite_difference(&at, |point| {
-        let (mut block, mut x) = (block.clone(), x.clone());
-        let (first, mut rest) = point.split_at(x.shape().num_elements());
-        x.copy_from(first);
-        block.for_each_mut("", &mut |_, p| {
-            let (part, others) = rest.split_at(p.len());
-            p.write(part);
-            rest = others;
-        });
-        loss(&block, x.leaky_traced()).array()
-    });
-    let error = relative_error(&got, &want);
-    assert!(error < 1e-6, "{:?}: {error:e}", block.config());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A text cannot carry settings that no model is built from, nor a training started with.
 
+use crate::common;
 use bochner_attention::Softmax;
 use bochner_graph::AttentionKind;
-use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+use bochner_models::classifier::TextClassifierConfig;
 use bochner_models::datapoints::{Between, BlockConfig, Column, Normalised, NptConfig};
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
@@ -15,8 +16,6 @@ use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
 use bochner_models::training::{FitConfig, Goal};
 use bochner_models::translator::TranslatorConfig;
-use bochner_numerics::Seed;
-use dfdx::tensor::Cpu;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -53,15 +52,7 @@ fn place<'a>(value: &'a mut Value, path: &str) -> &'a mut Value {
 }
 
 fn layer() -> EncoderLayerConfig {
-    EncoderLayerConfig {
-        width: 8,
-        heads: 2,
-        hidden: 16,
-        attention: Softmax::default().into(),
-        dropout: 0.1,
-        norm: NormPlacement::Pre,
-        ..Default::default()
-    }
+    common::layer(Softmax::default().into(), NormPlacement::Pre, 0.1)
 }
 
 /// Invalid settings of a layer of an encoder or a decoder.
@@ -209,26 +200,6 @@ fn next_events() {
     for frequencies in [0, 4] {
         assert!(refused(json!([1.0, 2.0]), frequencies).contains("`features of time`"));
     }
-}
-
-#[test]
-fn widths_and_heads_are_named_before_a_classifier_is_built() {
-    let refused = |width: usize, heads: usize| {
-        let layer = EncoderLayerConfig {
-            width,
-            heads,
-            ..layer()
-        };
-        let encoder = EncoderConfig::new(1, layer);
-        let config = TextClassifierConfig::transformer(50, 2, 5, encoder);
-        let model = TextClassifier::<f32>::try_new(&Cpu::default(), &config, Seed::new(1));
-        model.unwrap_err().to_string()
-    };
-    assert_eq!(refused(0, 2), "`width` is 0, but must be at least 1");
-    assert_eq!(
-        refused(8, 3),
-        "`heads` is 3, but must be at least 1 and a divisor of the layer's width, 8"
-    );
 }
 
 #[test]

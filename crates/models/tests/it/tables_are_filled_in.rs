@@ -2,6 +2,7 @@
 //! training resumes with the same bits, and what does not fit is named.
 
 use crate::by_weights::by_weights;
+use crate::common::{assert_resumes, change, mikan};
 use bochner_attention::{Mikan, Pass};
 use bochner_models::datapoints::{
     Between, Block, Cell, Column, Example, Masking, Normalised, Npt, NptConfig, Table, Task,
@@ -114,12 +115,7 @@ fn the_weights_of_every_block_are_those_of_the_pass() {
     let values = Array2::from_shape_simple_fn((rows, columns), || standard_normal(&mut stream));
     let is_known = Array2::from_elem((rows, columns), true);
     let numbers = Table::new(vec![Column::Number; columns], values, is_known).unwrap();
-    let mikan = Mikan {
-        points: 4,
-        p: 1.5,
-        ..Default::default()
-    };
-    for attention in [None, Some(mikan.into())] {
+    for attention in [None, Some(mikan())] {
         for normalised in [Normalised::All, Normalised::Queries] {
             let model = model(&NptConfig {
                 columns: numbers.columns().to_vec(),
@@ -183,34 +179,17 @@ fn masking() -> Masking {
     }
 }
 
+/// The weight of features depends on the step: a resumed run has to know it.
 #[test]
 fn training_with_masks_resumes_with_the_same_bits() {
-    // The weight of features depends on the step: a resumed run has to know it.
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("trainer.safetensors");
-    let mut whole = trainer(&config(), vec![([2, 2], 0.5)], masking());
-    let mut first = trainer(&config(), vec![([2, 2], 0.5)], masking());
-    let mut reports = Vec::new();
-    for epoch in 0..4 {
-        reports.push(whole.epoch().unwrap());
-        if epoch < 2 {
-            assert_eq!(first.epoch().unwrap(), reports[epoch]);
-        }
-    }
-    first.save(&path).unwrap();
-    let mut second = trainer(&config(), vec![([2, 2], 0.5)], masking());
-    second.resume(&path).unwrap();
-    for report in &reports[2..] {
-        assert_eq!(second.epoch().unwrap(), *report);
-    }
+    let start = |masking| trainer(&config(), vec![([2, 2], 0.5)], masking);
+    assert_resumes(|| start(masking()));
     let mut others = masking();
     others.steps = 9;
-    let mut other = trainer(&config(), vec![([2, 2], 0.5)], others);
-    let [a, b] = [
-        &mut other,
-        &mut trainer(&config(), vec![([2, 2], 0.5)], masking()),
-    ]
-    .map(|trainer| (0..2).map(|_| trainer.epoch().unwrap().loss).sum::<f64>());
+    let [a, b] = [others, masking()].map(|masking| {
+        let mut trainer = start(masking);
+        (0..2).map(|_| trainer.epoch().unwrap().loss).sum::<f64>()
+    });
     assert_ne!(a, b);
 }
 
@@ -242,13 +221,8 @@ fn a_checkpoint_of_other_tables_or_masks_is_refused() {
 /// Draws of a mechanism for the trainer's predictions come from the seed that the trainer names.
 #[test]
 fn a_trainer_evaluates_with_its_own_seed() {
-    let mikan = Mikan {
-        points: 4,
-        p: 1.5,
-        ..Default::default()
-    };
     let drawing = NptConfig {
-        attention: Some(mikan.into()),
+        attention: Some(mikan()),
         ..config()
     };
     let (trainer, table) = (trainer(&drawing, Vec::new(), masking()), table(9));
@@ -269,22 +243,15 @@ fn a_trainer_evaluates_with_its_own_seed() {
 #[test]
 fn a_penalty_is_that_of_a_table() {
     // Ten times the rows have a penalty of the same size, not ten times as large, where each row is an example.
-    let mikan = Mikan {
-        points: 2,
-        p: 1.5,
-        ..Default::default()
-    };
     let config = NptConfig {
         blocks: vec![Between::Attributes],
-        attention: Some(mikan.into()),
+        attention: Some(mikan()),
         ..config()
     };
     let mut model = model(&config);
-    bochner_nn::Parameters::for_each_mut(&mut model, "", &mut |name, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
+    change(&mut model, |name, values| {
         let by = f64::from(u8::from(name.ends_with("kernel"))) * 0.3;
-        parameter.write(&values.iter().map(|x| x + by).collect::<Vec<_>>());
+        values.iter_mut().for_each(|x| *x += by);
     });
     let penalty = |rows| {
         model

@@ -1,5 +1,6 @@
 //! Every mechanism with every option in every model: a trainer refuses the combination when it is made, or it trains.
 
+use crate::common::layer;
 use crate::translators;
 use bochner_attention::{
     Copula, Form, Mikan, PositionBias, Posterior, Rotary, Softmax, Variant, registry,
@@ -62,14 +63,8 @@ fn encoder(
     norm: NormPlacement,
 ) -> EncoderConfig {
     let layer = EncoderLayerConfig {
-        width: 8,
-        heads: 2,
-        hidden: 12,
-        attention: attention.clone(),
         attention_options: attention_options.clone(),
-        dropout,
-        norm,
-        ..Default::default()
+        ..layer(attention.clone(), norm, dropout)
     };
     EncoderConfig::new(2, layer)
 }

@@ -3,7 +3,8 @@
 //!
 //! The files are those of `crates/bench/peers/weights.py`.
 
-use bochner_attention::{Mask, Pass};
+use crate::common;
+use bochner_attention::{Mask, Pass, Softmax};
 use bochner_models::encoder::{
     Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig, NormPlacement,
 };
@@ -18,13 +19,7 @@ const SINGLE: &[u8] = include_bytes!("torch-f32.safetensors");
 type Sequences<E> = Tensor<(usize, usize, usize), E, Cpu>;
 
 fn layer(norm: NormPlacement) -> EncoderLayerConfig {
-    EncoderLayerConfig {
-        width: 8,
-        heads: 2,
-        hidden: 12,
-        norm,
-        ..Default::default()
-    }
+    common::layer(Softmax::default().into(), norm, 0.1)
 }
 
 fn mask() -> Mask {

@@ -94,27 +94,19 @@ fn overflowing(encoder: Variant) -> Translator<f64> {
     let [_, itself, memory] = softmax();
     let config = config([encoder, itself, memory], 16);
     let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
-    let mut found = 0;
-    model.for_each_mut("", &mut |name, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
-        match name {
-            "embedding.weight" => {
-                values[END * 16] = 100.0;
-                values[5 * 16..6 * 16].fill(0.0);
-                // No hypothesis goes on with it.
-                values[5 * 16] = -1000.0;
-                values[5 * 16 + 1] = f64::MAX;
-            }
-            // Whatever the decoder has found out, its output is the first unit vector.
-            "decoder.norm.gamma" => values.fill(0.0),
-            "decoder.norm.beta" => values[0] = 1.0,
-            _ => return,
+    change(&mut model, |name, values| match name {
+        "embedding.weight" => {
+            values[END * 16] = 100.0;
+            values[5 * 16..6 * 16].fill(0.0);
+            // No hypothesis goes on with it.
+            values[5 * 16] = -1000.0;
+            values[5 * 16 + 1] = f64::MAX;
         }
-        parameter.write(&values);
-        found += 1;
+        // Whatever the decoder has found out, its output is the first unit vector.
+        "decoder.norm.gamma" => values.fill(0.0),
+        "decoder.norm.beta" => values[0] = 1.0,
+        _ => {}
     });
-    assert_eq!(found, 3);
     model
 }
 
@@ -186,15 +178,6 @@ fn messages_say_what_is_wrong_and_what_to_do() {
          with `longest` at least 12"
     );
     let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
-    let none = trained
-        .translate(&[vec![4, 5]], &beam(0))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        none.contains("beam") && none.contains("at least 1"),
-        "{none}"
-    );
-
     let far = trained
         .translate(&[vec![4, 5]], &BeamConfig::default())
         .unwrap_err()

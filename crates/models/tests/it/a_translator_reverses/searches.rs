@@ -18,15 +18,10 @@ fn sources(count: usize) -> Vec<Vec<usize>> {
 /// A model whose translations may end at each place, given two numbers that the end's logit is a product of.
 fn ending([bias, weight]: [f64; 2]) -> Translator<f64> {
     let mut model = model(softmax());
-    model.for_each_mut("", &mut |name, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
-        match name {
-            "decoder.norm.beta" => values[0] = bias,
-            "embedding.weight" => values[END * 16] = weight,
-            _ => return,
-        }
-        parameter.write(&values);
+    change(&mut model, |name, values| match name {
+        "decoder.norm.beta" => values[0] = bias,
+        "embedding.weight" => values[END * 16] = weight,
+        _ => {}
     });
     model
 }

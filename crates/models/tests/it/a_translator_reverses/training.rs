@@ -123,23 +123,11 @@ fn accumulated_batches_and_parts_are_one() {
 
 #[test]
 fn a_resumed_training_with_dropout_and_a_schedule_ends_with_the_same_bits() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
     let training = TrainingConfig {
         schedule: Schedule::InverseSquareRoot { warmup: 3 },
         ..accumulating(2)
     };
-    let fresh = || trainer_of(&dropping(0.3), &training, 60);
-    let mut whole = fresh();
-    whole.epoch().unwrap();
-    whole.save(&path).unwrap();
-    let expected = [(); 2].map(|()| whole.epoch().unwrap());
-    let mut resumed = fresh();
-    resumed.resume(&path).unwrap();
-    assert_eq!([(); 2].map(|()| resumed.epoch().unwrap()), expected);
-    assert_eq!(resumed.steps_done(), whole.steps_done());
-    let loss = |trainer: &Trainer| trainer.loss(pairs(9, "others")).unwrap();
-    assert_eq!(loss(&resumed), loss(&whole));
+    assert_resumes(|| trainer_of(&dropping(0.3), &training, 60));
 }
 
 /// The objective before the first step is that of the initial model, which loses the share of smoothing to all tokens.
