@@ -139,7 +139,8 @@ fn forward<T: Real>(call: &Call<T>, output: Unwritten<T>) -> Result<State<T>, Er
 /// # Errors
 /// The errors of [`attend`]; [`Error::Argument`] if the cotangent does not fit; [`Error::Saved`] for a forward pass of
 /// other sizes or of another [kind of kernel](crate::Kernel), while other settings of the same sizes are not noticed;
-/// [`Error::Slope`] if a slope is not finite; [`Error::Unsupported`] for the gradient of a bias that has none.
+/// [`Error::Slope`] if a slope is not finite; [`Error::Unsupported`] for the gradient of a bias that has none, or of a sink
+/// where there is none.
 ///
 /// # Numerics
 /// The blocks of the forward pass are recomputed: memory stays O(T). Gradients of hidden keys and
@@ -164,6 +165,12 @@ pub fn attend_vjp<T: Real>(
         return Err(Error::Unsupported {
             what: "the gradient of a bias without numbers of its own",
             instead: "a fixed or relative bias, or a score with learnt slopes",
+        });
+    }
+    if wanted.sink && settings.sink.is_none() {
+        return Err(Error::Unsupported {
+            what: "the gradient of a sink that the settings do not have",
+            instead: "`Settings::sink`, or `Wanted` without `sink`",
         });
     }
     let given = [saved.output.view(), cotangent];

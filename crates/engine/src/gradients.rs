@@ -21,7 +21,7 @@ pub struct Gradients<T> {
     pub kernel: Option<Array3<T>>,
     /// Along the numbers of the bias, shaped as they are, if they were wanted.
     pub bias: Option<ArrayD<T>>,
-    /// Along the sink, `[M]`, if there is one and it was wanted.
+    /// Along the sink, `[M]`, if it was wanted.
     pub sink: Option<Array1<T>>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn over_heads<T: Real>(
         } else {
             None
         },
-        sink: (wanted.sink && call.settings.sink.is_some()).then(|| sum_sinks(call, &along)),
+        sink: wanted.sink.then(|| sum_sinks(call, &along)),
     })
 }
 

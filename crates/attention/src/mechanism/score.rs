@@ -5,7 +5,7 @@ use crate::{
     Card, Error, Settings,
     card::{Rows, Symmetry},
 };
-use bochner_engine::{Kind, Score, Scored};
+use bochner_engine::{Kind, MOST_PARAMETERS, Score, Scored};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use ndarray::ArrayView2;
@@ -104,6 +104,9 @@ impl<S: ScoreMechanism, T: Real> Mechanism<T> for S {
     }
 
     fn validate(&self) -> Result<(), Error> {
+        let count = Score::parameters(self);
+        let few = count <= MOST_PARAMETERS;
+        argument::in_range(few, "parameters", count as f64, "at most 8 numbers a head")?;
         ScoreMechanism::validate(self)
     }
 
@@ -114,7 +117,7 @@ impl<S: ScoreMechanism, T: Real> Mechanism<T> for S {
     }
 
     fn initial(&self, size: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        ScoreMechanism::validate(self)?;
+        Mechanism::<T>::validate(self)?;
         let (count, mut all) = (Score::parameters(self), Vec::new());
         for head in 0..size.heads {
             let own = self.initial_parameters(head, size.heads);

@@ -22,13 +22,26 @@ impl<const N: usize> Score for Named<N> {
         Kind::Logit
     }
 
+    fn parameters(&self) -> usize {
+        if N == NINE { 9 } else { 0 }
+    }
+
     fn score<V: Number>(&self, raw: V, _: Pair<V>, _: &[V]) -> V {
         raw
     }
 }
 
+/// The number of the name whose score learns too many numbers.
+const NINE: usize = 4;
+
 impl<const N: usize> ScoreMechanism for Named<N> {
-    const NAME: &'static str = ["named", "/named", "test/", "test/soft-cap"][N];
+    const NAME: &'static str = ["named", "/named", "test/", "test/soft-cap", "test/nine"][N];
+}
+
+#[test]
+fn nine_learnt_numbers_are_refused_before_a_pass() {
+    let error = trial::<f64>(&Named::<NINE>.into()).err().unwrap();
+    assert!(error.to_string().contains("at most 8 numbers a head"), "{error}");
 }
 
 #[test]

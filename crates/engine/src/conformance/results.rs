@@ -108,7 +108,7 @@ pub(super) fn run_with<T: Real>(
     let wanted = Wanted {
         kernel: learns,
         bias: learns && has_numbers,
-        sink: learns,
+        sink: learns && settings.sink.is_some(),
     };
     let (output, saved) = attend(settings, q, k, v)?;
     let all = attend_vjp(settings, &saved, q, k, v, arrays.cotangent.view(), wanted)?;

@@ -421,21 +421,28 @@ fn a_saved_pass_belongs_to_its_settings() -> Result<(), Error> {
     wrong(&settings, &random([2, 2, 6, 4], "x"));
     wrong(&Settings::features(Ones, Mask::CAUSAL), &x);
     wrong(&Settings::scan(Copy, Mask::CAUSAL), &x);
-    let wanted = Wanted {
-        bias: true,
-        ..Wanted::default()
-    };
-    let error = attend_vjp(
-        &settings,
-        &saved,
-        x.view(),
-        x.view(),
-        x.view(),
-        x.view(),
-        wanted,
-    )
-    .unwrap_err();
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    for wanted in [
+        Wanted {
+            bias: true,
+            ..Wanted::default()
+        },
+        Wanted {
+            sink: true,
+            ..Wanted::default()
+        },
+    ] {
+        let error = attend_vjp(
+            &settings,
+            &saved,
+            x.view(),
+            x.view(),
+            x.view(),
+            x.view(),
+            wanted,
+        )
+        .unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    }
     Ok(())
 }
 
