@@ -41,7 +41,10 @@ impl<const N: usize> ScoreMechanism for Named<N> {
 #[test]
 fn nine_learnt_numbers_are_refused_before_a_pass() {
     let error = trial::<f64>(&Named::<NINE>.into()).err().unwrap();
-    assert!(error.to_string().contains("at most 8 numbers a head"), "{error}");
+    assert!(
+        error.to_string().contains("at most 8 numbers a head"),
+        "{error}"
+    );
 }
 
 #[test]

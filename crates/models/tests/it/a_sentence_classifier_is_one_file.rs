@@ -357,7 +357,7 @@ fn a_training_run_and_something_else_are_refused_by_what_they_are() {
     assert!(matches!(error, Error::OtherContents { .. }));
     let other = error.to_string();
     assert!(
-        other.ends_with("give a file that `SentenceClassifier::save` wrote"),
+        other.contains("which `SentenceClassifier::save` writes"),
         "{other}"
     );
 
