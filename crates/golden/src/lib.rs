@@ -83,8 +83,8 @@ pub fn check_directory(dir: &Path, store: &DataStore) -> Result<GoldenReport, Er
 /// The folder of a directory of cases that holds those of text, and the word in the place of their precision.
 const TEXT: &str = "text";
 
-fn is_text(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "json")
+fn ends_in(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|end| end == ending)
 }
 
 fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -95,8 +95,7 @@ fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(dir).map_err(failed)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
     let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(failed)?;
-    let is_tensors = |path: &Path| path.extension().is_some_and(|end| end == "safetensors");
-    paths.retain(|path| is_tensors(path) || is_text(path));
+    paths.retain(|path| ends_in(path, "safetensors") || ends_in(path, "json"));
     paths.sort();
     Ok(paths)
 }
@@ -110,7 +109,7 @@ fn check_file(path: &Path, store: &DataStore) -> Vec<Row> {
         verdict: verdict.unwrap_or_else(Verdict::Faulty),
     };
     let bytes = fs::read(path).map_err(Fault::unreadable);
-    if is_text(path) {
+    if ends_in(path, "json") {
         let verdict = bytes.and_then(|bytes| text::check(&bytes, &stem, store));
         return vec![row(Some(TEXT), verdict)];
     }
@@ -119,8 +118,7 @@ fn check_file(path: &Path, store: &DataStore) -> Vec<Row> {
         Err(fault) => return vec![row(None, Err(fault))],
     };
     let double = row(Some(f64::NAME), check(&file, kind.double));
-    let single = || row(Some(f32::NAME), check(&file, kind.single));
-    let single = file.in_f32().then(single);
+    let single = (file.in_f32()).then(|| row(Some(f32::NAME), check(&file, kind.single)));
     [double].into_iter().chain(single).collect()
 }
 
