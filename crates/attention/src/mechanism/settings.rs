@@ -36,12 +36,18 @@ impl<'de> Visitor<'de> for VariantVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Variant, A::Error> {
         let first = map.next_key::<String>()?;
         let Some(name) = first.as_deref().filter(|key| key.contains('/')) else {
-            let settings = WithFirst { first, map };
+            let tag = first.as_deref() == Some("mechanism");
+            let name = tag.then(|| map.next_value::<String>()).transpose()?;
+            if let Some(name) = name.as_deref().filter(|name| name.contains('/')) {
+                registered(name)?;
+                return Err(de::Error::custom(format_args!(
+                    "`{name}` is a mechanism of another crate: write {{\"{name}\": {{}}}}, with its settings inside"
+                )));
+            }
+            let settings = WithFirst { first, name, map };
             return Variant::deserialize(MapAccessDeserializer::new(settings));
         };
-        let mut registered = custom::registered().into_iter();
-        let entry = registered.find(|entry| entry.name == name);
-        let entry = entry.ok_or_else(|| de::Error::custom(unknown(name)))?;
+        let entry = registered(name)?;
         let settings = map.next_value_seed(entry)?;
         match map.next_key::<String>()? {
             None => Ok(Variant::Custom(settings)),
@@ -52,9 +58,17 @@ impl<'de> Visitor<'de> for VariantVisitor {
     }
 }
 
-/// A map whose first key was read before.
+/// Returns the registered mechanism of a name.
+fn registered<E: de::Error>(name: &str) -> Result<custom::Entry, E> {
+    let mut all = custom::registered().into_iter();
+    let entry = all.find(|entry| entry.name == name);
+    entry.ok_or_else(|| E::custom(unknown(name)))
+}
+
+/// A map whose first key was read before, and its value if that is the name of a mechanism.
 struct WithFirst<A> {
     first: Option<String>,
+    name: Option<String>,
     map: A,
 }
 
@@ -72,6 +86,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithFirst<A> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
+        match self.name.take() {
+            Some(name) => seed.deserialize(name.into_deserializer()),
+            None => self.map.next_value_seed(seed),
+        }
     }
 }

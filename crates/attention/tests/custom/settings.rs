@@ -101,7 +101,7 @@ fn an_unknown_name_lists_those_there_are() {
     for (text, known) in [
         (r#"{"test/nothing":{}}"#, &custom[..]),
         (r#"{"mechanism":"nothing"}"#, &[]),
-        (r#"{"mechanism":"test/soft-cap"}"#, &[]),
+        (r#"{"mechanism":"test/nothing"}"#, &custom[..]),
     ] {
         let error = serde_json::from_str::<Variant>(text)
             .unwrap_err()
@@ -109,6 +109,10 @@ fn an_unknown_name_lists_those_there_are() {
         let known = known.iter().chain(&["softmax", "performer"]);
         known.for_each(|name| assert!(error.contains(name), "{name} in {error}"));
     }
+    // A name of another crate behind `mechanism` is told its own form.
+    let error = serde_json::from_str::<Variant>(r#"{"mechanism":"test/soft-cap"}"#);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains(r#"{"test/soft-cap": {}}"#), "{error}");
 }
 
 #[test]
