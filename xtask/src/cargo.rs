@@ -30,12 +30,48 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// How much is optimised before a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// That of the tests, which is compiled in half the time.
+    Dev,
+    /// All of it, for runs that take longer than compiling.
+    Release,
+}
+
+impl Profile {
+    /// The profile for a run of the reproduction: its scale `smoke` ends before a release would be compiled.
+    pub(crate) fn for_reproduction(arguments: &[OsString]) -> Self {
+        let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+        let apart = words.windows(2).filter(|pair| pair[0] == "--scale");
+        let joined = words
+            .iter()
+            .filter_map(|word| word.strip_prefix("--scale="));
+        match apart
+            .map(|pair| pair[1])
+            .chain(joined)
+            .any(|scale| scale != "smoke")
+        {
+            true => Self::Release,
+            false => Self::Dev,
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Dev => &[],
+            Self::Release => &["--release"],
+        }
+    }
+}
+
 /// Builds the program of a package and becomes it, where the caller stands, so that relative paths are the
 /// caller's, and interrupts and exit codes the program's.
-pub(crate) fn program(package: &str, arguments: &[OsString]) -> Ending {
+pub(crate) fn program(package: &str, profile: Profile, arguments: &[OsString]) -> Ending {
     let mut command = anywhere();
     command
-        .args(["run", "--release", "--package", package])
+        .args(["run", "--package", package])
+        .args(profile.arguments())
         .arg("--manifest-path")
         .arg(root().join("Cargo.toml"))
         .arg("--")
@@ -147,6 +183,20 @@ mod tests {
         assert_eq!(above(Some("/clone/xtask".into())), Path::new("/clone"));
         for elsewhere in [None, Some("/clone/crates/nn".into())] {
             assert!(above(elsewhere).join("xtask/src/cargo.rs").is_file());
+        }
+    }
+
+    #[test]
+    fn long_runs_alone_wait_for_a_release() {
+        for (words, profile) in [
+            (&[][..], Profile::Dev),
+            (&["report", "docs/results/table4-paper"], Profile::Dev),
+            (&["nodes", "--scale", "smoke"], Profile::Dev),
+            (&["nodes", "--scale", "desk"], Profile::Release),
+            (&["--scale=paper", "nodes"], Profile::Release),
+        ] {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(Profile::for_reproduction(&arguments), profile, "{words:?}");
         }
     }
 

@@ -9,6 +9,7 @@ mod cargo;
 mod ci;
 mod tidy;
 
+use cargo::Profile;
 use clap::{Parser, Subcommand};
 use std::error::Error;
 use std::ffi::OsString;
@@ -66,9 +67,12 @@ struct Rest {
 
 fn main() -> ExitCode {
     let ending = match Arguments::parse().task {
-        Task::Reproduce(rest) => cargo::program("bochner-reproduce", &rest.arguments),
-        Task::Bench(rest) => cargo::program("bochner-bench", &rest.arguments),
-        Task::Golden(rest) => cargo::program("bochner-golden", &rest.arguments),
+        Task::Reproduce(rest) => {
+            let profile = Profile::for_reproduction(&rest.arguments);
+            cargo::program("bochner-reproduce", profile, &rest.arguments)
+        }
+        Task::Bench(rest) => cargo::program("bochner-bench", Profile::Release, &rest.arguments),
+        Task::Golden(rest) => cargo::program("bochner-golden", Profile::Release, &rest.arguments),
         Task::Test => ci::test(),
         Task::Ci { full } => ci::ci(full),
         Task::Fmt => ci::format(&[]),

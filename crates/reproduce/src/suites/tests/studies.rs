@@ -6,6 +6,7 @@ use crate::complexity::COMPLEXITY;
 use crate::study::{Finding, Study};
 use crate::suites::{Entry, SUITES};
 use bochner_report::Scale;
+use rayon::prelude::*;
 use std::sync::LazyLock;
 
 fn studies() -> impl Iterator<Item = &'static Study> {
@@ -21,7 +22,8 @@ static SMOKE: LazyLock<Vec<(&Study, Vec<Finding>)>> = LazyLock::new(|| {
         let findings = study.measure(Scale::Smoke, || true);
         (study, findings.unwrap())
     };
-    studies().map(measured).collect()
+    let all: Vec<_> = studies().collect();
+    all.into_par_iter().map(measured).collect()
 });
 
 /// The statement of a study holds at scale smoke, where the scale judges it.
