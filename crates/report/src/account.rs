@@ -27,6 +27,8 @@ pub struct Account<'a> {
     pub skipped: &'a [Skipped],
     /// Paragraphs, and points that begin with an asterisk, for the top of the page.
     pub preface: Option<&'a str>,
+    /// The number of epochs that all units were set to; `None` for those of the scale.
+    pub epochs: Option<usize>,
     /// Further notes: changed epochs, units that failed.
     pub notes: &'a [String],
     /// The curves and pictures of a finished unit.
@@ -81,7 +83,11 @@ impl Account<'_> {
         paragraphs.for_each(|line| document.text(line));
         document.list(points.iter().map(|point| point[2..].to_owned()).collect());
         document.text(card.opening);
-        document.text(card.scopes[scale as usize]);
+        let scope = card.scopes[scale as usize];
+        match self.epochs {
+            None => document.text(scope),
+            Some(epochs) => document.text(with_epochs(scope, epochs)),
+        }
         sections::alarms(self, &mut document);
         self.judgement(&mut document);
         let write = |sections: &[Section], document: &mut Document| {
@@ -180,6 +186,17 @@ fn commits(rows: &[&Row]) -> Option<String> {
     }
 }
 
+/// A text about a scale, with another number of epochs in the place of the scale's.
+fn with_epochs(scope: &str, epochs: usize) -> String {
+    let mut words: Vec<String> = scope.split(' ').map(str::to_owned).collect();
+    for place in 1..words.len() {
+        if words[place].starts_with("epochs") {
+            words[place - 1] = epochs.to_string();
+        }
+    }
+    words.join(" ")
+}
+
 /// A p-value with two digits that matter.
 pub(crate) fn p_value(p: f64) -> String {
     match p {
@@ -211,5 +228,17 @@ fn duration(seconds: f64) -> String {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_epochs;
+
+    #[test]
+    fn a_scale_is_described_with_the_epochs_that_are_run() {
+        let text = "Small models and two epochs; elsewhere at most 1,000 epochs, with patience.";
+        let wanted = "Small models and 30 epochs; elsewhere at most 30 epochs, with patience.";
+        assert_eq!(with_epochs(text, 30), wanted);
     }
 }

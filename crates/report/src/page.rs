@@ -60,6 +60,7 @@ pub fn of_archive(card: &'static Card, scale: Scale, archive: &Archive) -> Page 
         checks: &[],
         skipped: &[],
         preface: archive.preface.as_deref(),
+        epochs: None,
         notes: &[],
         artefacts: &artefacts,
     };

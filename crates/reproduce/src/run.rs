@@ -250,6 +250,7 @@ impl<'a> Loaded<'a> {
             checks: &[],
             skipped: &self.skipped,
             preface: None,
+            epochs: config.epochs,
             notes: &notes,
             artefacts: &|unit| kept.get(&unit.id()).cloned(),
         };

@@ -82,6 +82,7 @@ fn report(suite: &'static Suite, plan: &Plan, results: &Results) -> String {
         checks: &[],
         skipped: &[],
         preface: None,
+        epochs: None,
         notes: &[],
         artefacts: &|_| None,
     };

@@ -60,6 +60,7 @@ fn a_loss_that_rises_in_one_epoch_is_seen() {
             checks: &[],
             skipped: &[],
             preface: None,
+            epochs: None,
             notes: &[],
             artefacts: &|_| Some(Artefacts::default().with("loss", &curve)),
         });
