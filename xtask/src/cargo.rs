@@ -30,7 +30,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// How much is optimised before a program runs.
+/// The optimisation of a program that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// That of the tests, which is compiled in half the time.
