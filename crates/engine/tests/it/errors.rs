@@ -6,8 +6,8 @@ use bochner_engine::ndarray::{Array1, Array2, Array4, array};
 use bochner_engine::numerics::Real;
 use bochner_engine::numerics::check::random;
 use bochner_engine::{
-    Bias, Decoder, DecoderSize, Error, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored,
-    Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
+    Bias, Decoder, DecoderSize, Error, Gradients, Kind, Mask, Number, Pair, PairKernel, Raw, Saved,
+    Score, Scored, Settings, Softmax, Sum, Tile, Unnormalised, Wanted, attend, attend_vjp,
 };
 use std::sync::Arc;
 
@@ -401,21 +401,23 @@ fn features_and_scans_have_no_logits() {
     }
 }
 
+/// The gradients of self-attention whose cotangent is its input.
+fn pull_self<T: Real>(
+    settings: &Settings<T>,
+    saved: &Saved<T>,
+    x: &Array4<T>,
+    wanted: Wanted,
+) -> Result<Gradients<T>, Error> {
+    let x = x.view();
+    attend_vjp(settings, saved, x, x, x, x, wanted)
+}
+
 #[test]
 fn a_saved_pass_belongs_to_its_settings() -> Result<(), Error> {
     let (settings, x) = (Settings::softmax(Mask::CAUSAL), x::<f64>());
     let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
     let wrong = |settings: &Settings<f64>, x: &Array4<f64>| {
-        let error = attend_vjp(
-            settings,
-            &saved,
-            x.view(),
-            x.view(),
-            x.view(),
-            x.view(),
-            Wanted::default(),
-        )
-        .unwrap_err();
+        let error = pull_self(settings, &saved, x, Wanted::default()).unwrap_err();
         assert!(matches!(error, Error::Saved { .. }), "{error}");
     };
     wrong(&settings, &random([2, 2, 6, 4], "x"));
@@ -431,16 +433,7 @@ fn a_saved_pass_belongs_to_its_settings() -> Result<(), Error> {
             ..Wanted::default()
         },
     ] {
-        let error = attend_vjp(
-            &settings,
-            &saved,
-            x.view(),
-            x.view(),
-            x.view(),
-            x.view(),
-            wanted,
-        )
-        .unwrap_err();
+        let error = pull_self(&settings, &saved, &x, wanted).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
     Ok(())
@@ -473,15 +466,7 @@ fn a_large_bias_of_a_hidden_pair_does_not_matter() -> Result<(), Error> {
             bias: true,
             ..Wanted::default()
         };
-        let gradients = attend_vjp(
-            &settings,
-            &saved,
-            x.view(),
-            x.view(),
-            x.view(),
-            x.view(),
-            wanted,
-        )?;
+        let gradients = pull_self(&settings, &saved, &x, wanted)?;
         Ok::<_, Error>((output.to_owned(), gradients))
     };
     assert_eq!(of(1e30)?, of(0.0)?);

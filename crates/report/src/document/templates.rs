@@ -31,7 +31,7 @@ pub(super) fn markdown(document: &Document) -> String {
     render("report.md", include_str!("report.md"), document)
 }
 
-/// Whether each column holds a sentence.
+/// Returns for each column whether a cell of it is a sentence.
 fn prose_columns(rows: Vec<Vec<String>>) -> Vec<bool> {
     let is_prose = |cell: &String| cell.chars().count() > LONGEST_IN_A_LINE || cell.contains(": ");
     let has_prose = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(is_prose);

@@ -154,7 +154,19 @@ fn every_published_row_answers_a_unit_of_its_suite() {
 #[test]
 fn published_pages_are_those_that_their_rows_give_today() {
     for (suite, scale, name, with) in ARCHIVES {
-        let page = page::of_archive(suite.card, scale, &archive(name, with));
+        let archive = archive(name, with);
+        let page = page::of_archive(suite.card, scale, &archive);
+        // A preface is written by hand, and says what today's verdicts are.
+        let preface = archive.preface.as_deref().unwrap_or_default();
+        for line in preface.lines().filter(|line| line.starts_with("* ")) {
+            let (claim, change) = line[2..].split_once(": was *").expect(line);
+            let (_, now) = change.rsplit_once("is **").expect(line);
+            let (verdict, _) = now.split_once("**").expect(line);
+            let is_so = |judged: &Judged| {
+                judged.name == claim && judged.verdict.to_string().starts_with(verdict)
+            };
+            assert!(page.claims.iter().any(is_so), "docs/results/{name}: {line}");
+        }
         let report = ("report.md".to_owned(), page.to_markdown());
         // Tables of all weights of a figure can be large, and are not kept.
         let files = page.document.files().chain([report]);
