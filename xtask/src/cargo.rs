@@ -100,9 +100,11 @@ pub(crate) fn finish(command: &mut Command) -> Ending {
     Ok(ending(command.status()?.success()))
 }
 
-/// Calls like [`finish`] a command that runs tests, prints its output and adds up the counts of tests in it.
+/// Calls like [`finish`] a command that runs tests, prints its output and adds up the counts of tests in it. Fails if no
+/// test ran, since its filter names none that is there.
 pub(crate) fn finish_tests(command: &mut Command, counts: &mut Counts) -> Ending {
     announce(command);
+    let before = counts.ran();
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().expect("the output is piped");
     for line in BufReader::new(output).split(b'\n') {
@@ -111,7 +113,12 @@ pub(crate) fn finish_tests(command: &mut Command, counts: &mut Counts) -> Ending
         println!("{line}");
         counts.add(&line);
     }
-    Ok(ending(child.wait()?.success()))
+    let succeeded = child.wait()?.success();
+    let ran = counts.ran() > before;
+    if succeeded && !ran {
+        println!("no test ran");
+    }
+    Ok(ending(succeeded && ran))
 }
 
 fn announce(command: &Command) {
@@ -153,6 +160,10 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    fn ran(&self) -> usize {
+        self.passed + self.failed
+    }
+
     /// Adds the numbers of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ..`.
     fn add(&mut self, line: &str) {
         let Some((_, counts)) = line
@@ -197,6 +208,24 @@ mod tests {
         ] {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
             assert_eq!(Profile::for_reproduction(&arguments), profile, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_runs_no_test_fails() {
+        for (line, expected) in [
+            (
+                "test result: ok. 0 passed; 0 failed; 2 ignored",
+                ExitCode::FAILURE,
+            ),
+            (
+                "test result: ok. 1 passed; 0 failed; 2 ignored",
+                ExitCode::SUCCESS,
+            ),
+        ] {
+            let mut echo = Command::new("echo");
+            let code = finish_tests(echo.arg(line), &mut Counts::default());
+            assert_eq!(code.unwrap(), expected, "{line}");
         }
     }
 

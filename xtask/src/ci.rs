@@ -212,7 +212,7 @@ impl Tests {
         }])
     }
 
-    /// The crate with the unsafe code, and attention's engine on it, in Miri, where a nightly toolchain has it: small
+    /// The crate with the unsafe code, and the engine on it, in Miri, where a nightly toolchain has it: small
     /// sizes on every instruction set that Miri knows, which it takes for there if they are compiled for.
     fn miri(&self) -> Ending {
         // Without an input it asks for no permission to install what it lacks.
@@ -238,9 +238,9 @@ impl Tests {
             // The engine is safe code over numerics' unsafe code.
             &|| {
                 test_of(
-                    "bochner-attention",
+                    "bochner-engine",
                     rayon,
-                    &["--no-default-features", "--lib", "--", "attend::"],
+                    &["--test", "it", "--", "numbers::"],
                 )
             },
         ])
