@@ -221,27 +221,49 @@ impl Tests {
             println!("Miri (rustup: nightly with miri and rust-src) is not installed: left out");
             return Ok(ExitCode::SUCCESS);
         }
-        let test_of = |package: &str, flags: &str, arguments: &[&str]| {
+        let miri = |package: &str, flags: &str, arguments: &[&str]| {
             let mut command = in_miri(&["test", "--package", package]);
             // The standard library's functions without the errors that Miri gives them at random.
             let flags = format!("-Zmiri-deterministic-floats -Zmiri-disable-isolation {flags}");
-            self.run(command.args(arguments).env("MIRIFLAGS", flags))
+            command.args(arguments).env("MIRIFLAGS", flags);
+            command
         };
-        let test = |flags: &str, arguments: &[&str]| test_of("bochner-numerics", flags, arguments);
+        let numerics = |flags: &str, arguments: &[&str]| miri("bochner-numerics", flags, arguments);
         // Rayon's threads outlive the tests, and what they share keeps to the newer rules of borrowing.
         let rayon = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
+        let tests = ["--test", "it", "--"];
         let without = ["--skip", "parallel::", "--skip", "operations::"];
+        let each_set = || {
+            for set in IN_MIRI {
+                let mut command = numerics("", &[&tests[..], &without].concat());
+                let code = self.run(command.env(INSTRUCTIONS, set))?;
+                if code != ExitCode::SUCCESS {
+                    return Ok(code);
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        };
         steps(&[
-            &|| test("", &[&["--lib", "--"][..], &without].concat()),
-            &|| test("", &["--doc", "--", "allocations::", "memory::"]),
-            &|| test(rayon, &["--lib", "--", "parallel::"]),
+            &each_set,
+            &|| {
+                self.run(&mut numerics(
+                    "",
+                    &["--doc", "--", "allocations::", "memory::"],
+                ))
+            },
+            &|| {
+                self.run(&mut numerics(
+                    rayon,
+                    &[&tests[..], &["parallel::"]].concat(),
+                ))
+            },
             // The engine is safe code over numerics' unsafe code.
             &|| {
-                test_of(
+                self.run(&mut miri(
                     "bochner-engine",
                     rayon,
                     &["--test", "it", "--", "numbers::"],
-                )
+                ))
             },
         ])
     }
@@ -256,6 +278,13 @@ fn has_openblas() -> bool {
     // What is not found is printed as it was asked for.
     found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() != library)
 }
+
+/// The instruction sets that Miri knows.
+const IN_MIRI: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["avx512", "avx2", "portable"]
+} else {
+    &["portable"]
+};
 
 /// A call of nightly's Miri, whatever toolchain runs this.
 fn in_miri(arguments: &[&str]) -> Command {

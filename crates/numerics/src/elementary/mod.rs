@@ -39,8 +39,6 @@
 //! }
 //! ```
 
-#[cfg(test)]
-pub(crate) mod accuracy;
 pub(crate) mod arithmetic;
 pub(crate) mod block;
 pub(crate) mod exponential;

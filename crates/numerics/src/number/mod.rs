@@ -52,8 +52,6 @@
 //! ```
 
 mod dual;
-#[cfg(test)]
-mod tests;
 mod value;
 
 pub use dual::Dual;

@@ -25,9 +25,6 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use tile::{Factors, Target, multiply};
 
-#[cfg(test)]
-mod tests;
-
 /// Terms that are summed up before the sums are written: as many rows of a panel as the first-level
 /// cache has room for.
 const TERMS: usize = block(384, 6);
@@ -131,7 +128,7 @@ fn multiply_by<T: Real>(
     }
     record(Operations::multiply_adds(m * n * k));
     let target = Place::new(beta, c);
-    multiply_on(InstructionSet::fastest(), buffers, alpha, a, b, target);
+    multiply_to(buffers, alpha, a, b, target);
 }
 
 /// Writes $A B$, row-major, to all of `c`.
@@ -152,7 +149,7 @@ pub(crate) fn multiply_into<T: Real>(a: Mat<T>, b: Right<T>, c: &mut [MaybeUnini
             beta: T::zero(),
             borrowed: PhantomData,
         };
-        multiply_on(InstructionSet::fastest(), None, T::one(), a, b, target);
+        multiply_to(None, T::one(), a, b, target);
     }
 }
 
@@ -177,14 +174,14 @@ impl<'a, T> Place<'a, T> {
 }
 
 /// `target` has the shape of the product.
-fn multiply_on<T: Real>(
-    set: InstructionSet,
+fn multiply_to<T: Real>(
     buffers: Option<&Buffers<T>>,
     alpha: T,
     left: Mat<T>,
     right: Right<T>,
     target: Place<T>,
 ) {
+    let set = InstructionSet::fastest();
     let (m, width) = (left.shape().0, set.panel_width::<T>());
     let mut packed = Panels::default();
     let right = match right {
@@ -202,7 +199,7 @@ fn multiply_on<T: Real>(
                 if let Some(buffers) = buffers {
                     packed = Panels::room_for(buffers, matrix);
                 }
-                packed.pack_for(set, matrix);
+                packed.pack(matrix);
                 Rows::packed(packed.columns(0..matrix.shape().1))
             }
         },

@@ -82,20 +82,15 @@ impl<T: Real> Panels<T> {
 
     /// Packs another matrix into the same memory.
     pub fn pack(&mut self, matrix: Mat<T>) {
-        self.pack_for(InstructionSet::fastest(), matrix);
-    }
-
-    pub(super) fn pack_for(&mut self, set: InstructionSet, matrix: Mat<T>) {
-        let width = set.panel_width::<T>();
-        let (rows, cols) = matrix.shape();
+        let (width, (rows, cols)) = (self.width, matrix.shape());
         let n = cols.div_ceil(width) * rows * width;
         self.data.clear();
         self.data.reserve(n);
         let out = &mut self.data.spare_capacity_mut()[..n];
-        set.run(Pack { matrix, width, out });
+        InstructionSet::fastest().run(Pack { matrix, width, out });
         // SAFETY: there is room for n numbers, and all of them have been written.
         unsafe { self.data.set_len(n) };
-        (self.rows, self.cols, self.width) = (rows, cols, width);
+        (self.rows, self.cols) = (rows, cols);
     }
 
     /// Appends the columns of a matrix; the numbers already packed stay where they are, unless memory has to

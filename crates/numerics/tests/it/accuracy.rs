@@ -1,16 +1,13 @@
 //! The measure of errors in the tests: units in the last place, against references of some
 //! thirty digits.
 
-use super::block::{Blockwise, Map};
-use super::instruction_set::InstructionSet;
-use super::lane::Lane;
-use crate::{Real, Seed};
+use bochner_numerics::{Real, Seed};
 use rand::Rng;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number as the sum of two, of which the second is below half an ulp of the first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pair(pub(super) f64, pub(super) f64);
+pub(crate) struct Pair(pub(crate) f64, pub(crate) f64);
 
 impl Pair {
     /// The sum of any two numbers, without error.
@@ -76,7 +73,7 @@ impl Div for Pair {
     }
 }
 
-const LN_2: Pair = Pair(std::f64::consts::LN_2, 2.3190468138462996e-17);
+pub(crate) const LN_2: Pair = Pair(std::f64::consts::LN_2, 2.3190468138462996e-17);
 
 /// $1 / \sqrt{2 \pi}$.
 const INVERSE_ROOT_TAU: Pair = Pair(0.3989422804014327, -2.49232720227773e-17);
@@ -231,60 +228,28 @@ fn scaled(x: f64, n: i32) -> f64 {
 }
 
 /// Returns the distance of `got` from the reference, in units of the spacing of `T`'s numbers there.
-pub(crate) fn ulps<T: Lane + Real>(got: T, reference: Reference) -> f64 {
+fn ulps<T: Real>(got: T, reference: Reference) -> f64 {
     let Reference { value, exponent } = reference;
-    let significand = T::SIGNIFICAND as i32;
-    let smallest = -(T::min_positive_value().as_f64().log2() as i32).abs() - significand;
+    let significand = -T::epsilon().as_f64().log2() as i32;
+    let smallest = T::min_positive_value().as_f64().log2() as i32 - significand;
     let of_value = value.0.abs().log2().floor() as i32;
     let spacing = (of_value + exponent - significand).max(smallest) - exponent;
     let error = scaled(got.as_f64(), -exponent) - value.0 - value.1;
     scaled(error, -spacing).abs()
 }
 
-/// The largest error in ulp on every instruction set this machine has, which must be finite.
-pub(crate) fn largest_error<T, F, const N: usize>(
-    function: F,
+/// The largest error of `got` in ulp, which must be finite.
+pub(crate) fn largest_error<T: Real>(
     x: &[T],
-    reference: impl Fn(T) -> [Reference; N],
-) -> f64
-where
-    T: Lane + Real,
-    F: Blockwise<T, N> + Copy,
-{
-    let references: Vec<_> = x.iter().map(|&x| reference(x)).collect();
-    let mut largest = 0.0;
-    for (set, values) in on_every_set(function, x) {
-        for (i, references) in references.iter().enumerate() {
-            for (values, &reference) in values.iter().zip(references) {
-                let error = ulps(values[i], reference);
-                assert!(error.is_finite(), "{set:?}: f({}) = {}", x[i], values[i]);
-                largest = f64::max(largest, error);
-            }
-        }
-    }
-    largest
-}
-
-/// The values of a function on each instruction set this machine has.
-pub(crate) fn on_every_set<T, F, const N: usize>(
-    function: F,
-    x: &[T],
-) -> Vec<(InstructionSet, [Vec<T>; N])>
-where
-    T: Lane,
-    F: Blockwise<T, N> + Copy,
-{
-    InstructionSet::available()
-        .map(|set| {
-            let mut values = [(); N].map(|()| vec![T::nan(); x.len()]);
-            set.run(Map {
-                function,
-                x,
-                out: values.each_mut().map(Vec::as_mut_slice),
-            });
-            (set, values)
-        })
-        .collect()
+    got: &[T],
+    reference: impl Fn(f64) -> Reference,
+) -> f64 {
+    let errors = x.iter().zip(got).map(|(&x, &got)| {
+        let error = ulps(got, reference(x.as_f64()));
+        assert!(error.is_finite(), "f({x}) = {got}");
+        error
+    });
+    errors.fold(0.0, f64::max)
 }
 
 /// Numbers spread evenly over an interval.
@@ -299,121 +264,116 @@ pub(crate) fn log_uniform<T: Real>(from: f64, to: f64, n: usize) -> Vec<T> {
     logarithms.iter().map(|&x| T::of(x.exp2())).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn assert_agrees(got: Pair, want: Pair) {
+    let difference = got - want;
+    assert!(
+        difference.0.abs() < 1e-29 * want.0.abs(),
+        "{got:?}, {want:?}"
+    );
+}
 
-    fn assert_agrees(got: Pair, want: Pair) {
-        let difference = got - want;
-        assert!(
-            difference.0.abs() < 1e-29 * want.0.abs(),
-            "{got:?}, {want:?}"
-        );
+// The values were computed with mpmath 1.3 in 80 digits and split into two doubles.
+
+#[test]
+fn the_exponential_agrees_with_eighty_digits() {
+    for (x, want, exponent) in [
+        (0.5, Pair(0.8243606353500641, -2.3657842397179166e-17), 1),
+        (-0.3, Pair(0.7408182206817179, -1.805530505953e-18), 0),
+        (
+            700.5,
+            Pair(0.7620069930514648, 4.9933867882697963e-17),
+            1011,
+        ),
+    ] {
+        let got = exp(Pair::from(x));
+        assert_agrees(got.value, want);
+        assert_eq!(got.exponent, exponent);
     }
+}
 
-    // The values were computed with mpmath 1.3 in 80 digits and split into two doubles.
-
-    #[test]
-    fn the_exponential_agrees_with_eighty_digits() {
-        for (x, want, exponent) in [
-            (0.5, Pair(0.8243606353500641, -2.3657842397179166e-17), 1),
-            (-0.3, Pair(0.7408182206817179, -1.805530505953e-18), 0),
-            (
-                700.5,
-                Pair(0.7620069930514648, 4.9933867882697963e-17),
-                1011,
-            ),
-        ] {
-            let got = exp(Pair::from(x));
-            assert_agrees(got.value, want);
-            assert_eq!(got.exponent, exponent);
-        }
+#[test]
+fn the_logarithm_agrees_with_eighty_digits() {
+    for (x, want) in [
+        (0.1, Pair(-2.3025850929940455, -1.7150243628057985e-16)),
+        (3.0, Pair(1.0986122886681098, -9.07129723500153e-17)),
+        (1e-300, Pair(-690.7755278982137, -2.3670096176709832e-14)),
+        (
+            1.0 + f64::EPSILON,
+            Pair(2.2204460492503128e-16, 3.649214750845877e-48),
+        ),
+    ] {
+        assert_agrees(ln(x), want);
     }
+}
 
-    #[test]
-    fn the_logarithm_agrees_with_eighty_digits() {
-        for (x, want) in [
-            (0.1, Pair(-2.3025850929940455, -1.7150243628057985e-16)),
-            (3.0, Pair(1.0986122886681098, -9.07129723500153e-17)),
-            (1e-300, Pair(-690.7755278982137, -2.3670096176709832e-14)),
-            (
-                1.0 + f64::EPSILON,
-                Pair(2.2204460492503128e-16, 3.649214750845877e-48),
-            ),
-        ] {
-            assert_agrees(ln(x), want);
-        }
+#[test]
+fn the_hyperbolic_tangent_agrees_with_eighty_digits() {
+    for (x, want) in [
+        (0.001, Pair(0.0009999996666668, 1.7800613799166557e-20)),
+        (0.7, Pair(0.6043677771171635, -2.7916180015425346e-17)),
+        (-5.0, Pair(-0.9999092042625951, -2.298523750966507e-17)),
+    ] {
+        assert_agrees(tanh(x), want);
     }
+    let far = tanh(18.5) - Pair(0.9999999999999998, 5.1383652410150004e-17);
+    assert!(far.0.abs() < 1e-20);
+}
 
-    #[test]
-    fn the_hyperbolic_tangent_agrees_with_eighty_digits() {
-        for (x, want) in [
-            (0.001, Pair(0.0009999996666668, 1.7800613799166557e-20)),
-            (0.7, Pair(0.6043677771171635, -2.7916180015425346e-17)),
-            (-5.0, Pair(-0.9999092042625951, -2.298523750966507e-17)),
-        ] {
-            assert_agrees(tanh(x), want);
-        }
-        let far = tanh(18.5) - Pair(0.9999999999999998, 5.1383652410150004e-17);
-        assert!(far.0.abs() < 1e-20);
+#[test]
+fn sine_and_cosine_agree_with_eighty_digits() {
+    for (x, sine, cosine) in [
+        (
+            1.0,
+            Pair(0.8414709848078965, 1.776845092935536e-18),
+            Pair(0.5403023058681398, -4.760954612604417e-17),
+        ),
+        (
+            1048575.5,
+            Pair(-0.1624508310778367, 2.71266961205879e-18),
+            Pair(0.9867166399134658, 9.306535570750839e-18),
+        ),
+        (
+            HARD_ANGLE,
+            Pair(1.0, -1.915685142356643e-37),
+            Pair(-6.189806365883577e-19, 5.558005016244944e-36),
+        ),
+    ] {
+        let got = sin_cos(x);
+        assert_agrees(got.0, sine);
+        assert_agrees(got.1, cosine);
     }
+}
 
-    #[test]
-    fn sine_and_cosine_agree_with_eighty_digits() {
-        for (x, sine, cosine) in [
-            (
-                1.0,
-                Pair(0.8414709848078965, 1.776845092935536e-18),
-                Pair(0.5403023058681398, -4.760954612604417e-17),
-            ),
-            (
-                1048575.5,
-                Pair(-0.1624508310778367, 2.71266961205879e-18),
-                Pair(0.9867166399134658, 9.306535570750839e-18),
-            ),
-            (
-                HARD_ANGLE,
-                Pair(1.0, -1.915685142356643e-37),
-                Pair(-6.189806365883577e-19, 5.558005016244944e-36),
-            ),
-        ] {
-            let got = sin_cos(x);
-            assert_agrees(got.0, sine);
-            assert_agrees(got.1, cosine);
-        }
+#[test]
+fn the_normal_distribution_agrees_with_eighty_digits() {
+    for (x, want) in [
+        (-1.5, Pair(0.06680720126885807, -5.303515941678518e-18)),
+        (0.25, Pair(0.5987063256829237, 2.300399437650529e-17)),
+        (-6.5, Pair(4.016000583859118e-11, 1.6791104218420475e-28)),
+        (-20.0, Pair(2.7536241186062337e-89, -4.205855543202273e-106)),
+        (3.0, Pair(0.9986501019683699, 8.940996681239719e-18)),
+    ] {
+        let got = normal_cdf(Pair::from(x));
+        let part = |part| scaled(part, got.exponent);
+        assert_agrees(Pair(part(got.value.0), part(got.value.1)), want);
     }
+    for (u, want) in [
+        (0.25, Pair(-0.6744897501960817, -3.7755511355050287e-17)),
+        (1e-10, Pair(-6.361340902404057, 3.862393341514606e-16)),
+        (0.975, Pair(1.9599639845400538, 2.821657963445305e-17)),
+    ] {
+        assert_agrees(normal_quantile(u, want.0 * (1.0 + 1e-9)).value, want);
+    }
+}
 
-    #[test]
-    fn the_normal_distribution_agrees_with_eighty_digits() {
-        for (x, want) in [
-            (-1.5, Pair(0.06680720126885807, -5.303515941678518e-18)),
-            (0.25, Pair(0.5987063256829237, 2.300399437650529e-17)),
-            (-6.5, Pair(4.016000583859118e-11, 1.6791104218420475e-28)),
-            (-20.0, Pair(2.7536241186062337e-89, -4.205855543202273e-106)),
-            (3.0, Pair(0.9986501019683699, 8.940996681239719e-18)),
-        ] {
-            let got = normal_cdf(Pair::from(x));
-            let part = |part| scaled(part, got.exponent);
-            assert_agrees(Pair(part(got.value.0), part(got.value.1)), want);
-        }
-        for (u, want) in [
-            (0.25, Pair(-0.6744897501960817, -3.7755511355050287e-17)),
-            (1e-10, Pair(-6.361340902404057, 3.862393341514606e-16)),
-            (0.975, Pair(1.9599639845400538, 2.821657963445305e-17)),
-        ] {
-            assert_agrees(normal_quantile(u, want.0 * (1.0 + 1e-9)).value, want);
-        }
-    }
-
-    #[test]
-    fn an_ulp_is_the_spacing() {
-        let one = Reference::from(Pair::from(1.0));
-        assert_eq!(ulps(1.0 + 3.0 * f32::EPSILON, one), 3.0);
-        assert_eq!(ulps(1.0 - f64::EPSILON, one), 1.0);
-        let smallest = Reference {
-            value: Pair::from(1.0),
-            exponent: -1074,
-        };
-        assert_eq!(ulps(0.0, smallest), 1.0);
-    }
+#[test]
+fn an_ulp_is_the_spacing() {
+    let one = Reference::from(Pair::from(1.0));
+    assert_eq!(ulps(1.0 + 3.0 * f32::EPSILON, one), 3.0);
+    assert_eq!(ulps(1.0 - f64::EPSILON, one), 1.0);
+    let smallest = Reference {
+        value: Pair::from(1.0),
+        exponent: -1074,
+    };
+    assert_eq!(ulps(0.0, smallest), 1.0);
 }

@@ -1,6 +1,11 @@
-use super::*;
-use crate::Seed;
-use crate::random::standard_normal;
+use bochner_numerics::product::Right;
+use bochner_numerics::{Mat, MatMut, Panels, Real, Seed, matmul, standard_normal};
+
+/// The sizes of blocks in `product`, and the smaller ones that it has in Miri.
+const TERMS: usize = if cfg!(miri) { 6 } else { 384 };
+const ROWS: usize = if cfg!(miri) { 13 } else { 240 };
+const FAR: usize = if cfg!(miri) { 4 } else { 512 };
+const ENOUGH: usize = if cfg!(miri) { 5 } else { 32 };
 
 fn random<T: Real>(n: usize, purpose: &str) -> Vec<T> {
     if cfg!(miri) {
@@ -61,29 +66,19 @@ fn agrees_with_the_definition<T: Real>(tolerance: f64) {
                     .sum()
             };
             let sums: Vec<_> = (0..m * n).map(|at| sum(at / n, at % n)).collect();
-            for set in InstructionSet::available() {
-                let mut got = c.clone();
-                let target = MatMut::new(&mut got, m, n);
-                multiply_on(
-                    set,
-                    None,
-                    alpha,
-                    left,
-                    right.into(),
-                    Place::new(beta, target),
-                );
-                for (at, got) in got.iter().enumerate() {
-                    let want = 0.5 * sums[at] - 2.0 * c[at].as_f64();
-                    let error = (got.as_f64() - want).abs();
-                    assert!(error < tolerance, "{set:?}, {m} x {k} x {n}: {error}");
-                }
+            let mut got = c.clone();
+            matmul(alpha, left, right, beta, MatMut::new(&mut got, m, n));
+            for (at, got) in got.iter().enumerate() {
+                let want = 0.5 * sums[at] - 2.0 * c[at].as_f64();
+                let error = (got.as_f64() - want).abs();
+                assert!(error < tolerance, "{m} x {k} x {n}: {error}");
             }
         }
     }
 }
 
 #[test]
-fn products_agree_with_the_definition_on_every_instruction_set() {
+fn products_agree_with_the_definition() {
     agrees_with_the_definition::<f32>(1e-4);
     agrees_with_the_definition::<f64>(1e-12);
 }
@@ -95,26 +90,23 @@ fn packing_and_cutting_change_no_bit() {
     let (k, n) = (TERMS + more, panels * Panels::<f32>::ALIGNMENT + 7);
     let (a, b): (Vec<f32>, Vec<f32>) = (random(m * k, "a"), random(k * n, "b"));
     let (left, right) = (Mat::new(&a, m, k), Mat::new(&b, k, n));
-    for set in InstructionSet::available() {
-        let product = |left: Mat<f32>, right: Right<f32>| {
-            let (m, n) = (left.shape().0, right.shape().1);
-            let mut c = vec![f32::NAN; m * n];
-            let target = Place::new(0.0, MatMut::new(&mut c, m, n));
-            multiply_on(set, None, 1.0, left, right, target);
-            c
-        };
-        let whole = product(left, right.into());
-        let mut panels = Panels::default();
-        panels.pack_for(set, right);
-        assert_eq!(product(left, (&panels).into()), whole, "{set:?}");
-        let (rows, columns) = (5..m - 2, Panels::<f32>::ALIGNMENT..n - 3);
-        let part = product(
-            left.row_range(rows.clone()),
-            panels.columns(columns.clone()).into(),
-        );
-        let row = |i: usize| &whole[i * n..][columns.clone()];
-        assert_eq!(part, rows.map(row).collect::<Vec<_>>().concat(), "{set:?}");
-    }
+    let product = |left: Mat<f32>, right: Right<f32>, n: usize| {
+        let m = left.shape().0;
+        let mut c = vec![f32::NAN; m * n];
+        matmul(1.0, left, right, 0.0, MatMut::new(&mut c, m, n));
+        c
+    };
+    let whole = product(left, right.into(), n);
+    let panels = Panels::new(right);
+    assert_eq!(product(left, (&panels).into(), n), whole);
+    let (rows, columns) = (5..m - 2, Panels::<f32>::ALIGNMENT..n - 3);
+    let part = product(
+        left.row_range(rows.clone()),
+        panels.columns(columns.clone()).into(),
+        columns.len(),
+    );
+    let row = |i: usize| &whole[i * n..][columns.clone()];
+    assert_eq!(part, rows.map(row).collect::<Vec<_>>().concat());
 }
 
 #[test]
@@ -236,54 +228,4 @@ fn shapes_that_do_not_fit_are_refused() {
         0.0,
         MatMut::new(&mut c, 1, 1),
     );
-}
-
-#[test]
-fn panels_of_another_width_are_refused() {
-    let sets: Vec<_> = InstructionSet::available().collect();
-    let one = Mat::new(&[1.0_f32], 1, 1);
-    for set in &sets {
-        let mut panels = Panels::default();
-        panels.pack_for(*set, one);
-        for other in &sets {
-            let product = std::panic::catch_unwind(|| {
-                let mut c = [0.0];
-                let target = MatMut::new(&mut c, 1, 1);
-                let target = Place::new(0.0, target);
-                multiply_on(*other, None, 1.0, one, (&panels).into(), target);
-                c[0]
-            });
-            let fits = set.panel_width::<f32>() == other.panel_width::<f32>();
-            assert_eq!(product.ok(), fits.then_some(1.0), "{set:?}, {other:?}");
-        }
-    }
-}
-
-#[test]
-fn a_transposed_view_is_packed_as_its_copy() {
-    fn packs<T: Real>() {
-        for (rows, columns) in [(1, 1), (16, 16), (17, 18), (37, 8), (5, 70), (64, 40)] {
-            // Larger matrices take Miri too long.
-            if cfg!(miri) && rows * columns > 310 {
-                continue;
-            }
-            let x: Vec<T> = random(rows * columns, "x");
-            let turned = Mat::new(&x, columns, rows).t();
-            let at = |i: usize| turned.get(i / columns, i % columns);
-            let copy: Vec<T> = (0..rows * columns).map(at).collect();
-            for set in InstructionSet::available() {
-                let pack = |matrix: Mat<T>| {
-                    let mut panels = Panels::default();
-                    panels.pack_for(set, Mat::new(&[T::one(); 99], 3, 33));
-                    panels.pack_for(set, matrix);
-                    let all = panels.columns(0..columns);
-                    (all.data.to_vec(), all.rows, all.cols, all.width)
-                };
-                let copy = pack(Mat::new(&copy, rows, columns));
-                assert_eq!(pack(turned), copy, "{set:?}, {rows} x {columns}");
-            }
-        }
-    }
-    packs::<f32>();
-    packs::<f64>();
 }
