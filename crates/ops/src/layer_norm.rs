@@ -479,6 +479,3 @@ fn row_vjp<T: Real>(row: &[T], dy: &[T], gamma: &[T], scale: T, dx: &mut [T]) {
         dx[i] = (dy[i] * gamma[i] - mean_g - row[i] * mean_gx) * scale;
     }
 }
-
-#[cfg(test)]
-mod tests;

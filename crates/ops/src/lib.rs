@@ -77,8 +77,6 @@ mod operation;
 mod optim;
 pub mod rows;
 mod spiking_neuron;
-#[cfg(test)]
-mod testing;
 
 pub use activation::{Activation, activation_vjp};
 pub use affine::{Affine, PackedAffine, affine, affine_vjp};

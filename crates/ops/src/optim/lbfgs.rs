@@ -308,6 +308,3 @@ fn search(
     }
     best
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! Searches whose minimum is known.
 
-use super::*;
+use bochner_ops::{LbfgsConfig, Stop, lbfgs};
 
 const FREE: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 

@@ -1,8 +1,8 @@
 //! Tests of layer normalisation.
 
-use super::*;
 use crate::testing::{gradients_are_right, pull_back, run};
-use bochner_numerics::{Seed, relative_error, standard_normal};
+use bochner_numerics::{DropoutMask, Real, Seed, relative_error, standard_normal};
+use bochner_ops::{LayerNorm, Operation, ResidualNorm, slices};
 use ndarray::{ArrayD, IxDyn};
 
 const EPSILON: f64 = 1e-5;
@@ -237,7 +237,7 @@ fn rows_that_are_normalised_once_have_the_bits_of_the_operation() {
         );
         let norm = LayerNorm { epsilon: EPSILON };
         let inputs = [x.view(), gamma.view(), beta.view()];
-        let [want] = crate::filled([x.len()], |[y]| {
+        let [want] = bochner_ops::filled([x.len()], |[y]| {
             norm.forward(&inputs, vec![y]).unwrap();
         });
         let [x, gamma, beta] = slices(&inputs);
