@@ -74,28 +74,3 @@ impl<T: Real> Lengthscale<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::refused;
-
-    #[test]
-    fn values_that_are_not_positive_are_named() {
-        assert!(Lengthscale::Shared(0.5).check().is_ok());
-        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let error = Lengthscale::PerDimension(vec![1.0, value]).check();
-            assert_eq!(refused(error), "lengthscale[1]");
-        }
-        let none = Lengthscale::<f64>::PerDimension(Vec::new());
-        assert_eq!(refused(none.check()), "lengthscale");
-    }
-
-    #[test]
-    fn one_lengthscale_fits_any_width_and_one_each_only_its_own() {
-        assert_eq!(Lengthscale::Shared(2.0).inverse(1, 3).unwrap(), [0.5; 3]);
-        let each = Lengthscale::PerDimension(vec![2.0, 4.0]);
-        assert_eq!(each.inverse(1, 2).unwrap(), [0.5, 0.25]);
-        assert_eq!(refused(each.inverse(7, 3)), "x");
-    }
-}

@@ -90,8 +90,6 @@ mod lengthscale;
 mod matrix;
 mod nonstationary;
 mod stationary;
-#[cfg(test)]
-mod testing;
 mod written;
 
 pub use any::AnyKernel;

@@ -68,17 +68,3 @@ pub(super) fn log_normal(w: f64, mean: f64, std: f64) -> f64 {
     let standard = (w - mean) / std;
     normal::ln_density(standard) - std.ln()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::refused;
-
-    #[test]
-    fn standard_deviations_that_are_not_positive_are_refused() {
-        for std in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(refused(GaussianDensity::new(vec![1.0, std])), "std");
-        }
-        assert_eq!(refused(GaussianDensity::<f64>::new(Vec::new())), "std");
-    }
-}

@@ -101,34 +101,3 @@ fn ln_gamma_of_half(n: usize) -> f64 {
     let factors = (first..n).step_by(2).map(|k| (k as f64 / 2.0).ln());
     start + factors.sum::<f64>()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::refused;
-
-    #[test]
-    fn gamma_at_half_integers() {
-        let gamma = |n| ln_gamma_of_half(n).exp();
-        let root = PI.sqrt();
-        let want = [
-            root,
-            1.0,
-            root / 2.0,
-            1.0,
-            0.75 * root,
-            2.0,
-            1.875 * root,
-            6.0,
-        ];
-        for (n, want) in (1..).zip(want) {
-            assert!((gamma(n) / want - 1.0).abs() < 1e-14, "{n}");
-        }
-    }
-
-    #[test]
-    fn no_degrees_of_freedom_are_refused() {
-        assert_eq!(refused(StudentTDensity::new(0, vec![1.0])), "degrees");
-        assert_eq!(refused(StudentTDensity::new(3, vec![1.0, -1.0])), "scale");
-    }
-}

@@ -105,37 +105,3 @@ fn turn_back<T: Real>(x: Mat<T>, points: Mat<T>, angles: &mut [T]) {
         *angle = T::of(sin.atan2(cos));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_is_visited_once_and_in_order() {
-        let task = BLOCKS * BLOCK;
-        for length in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK - 1, task, 2 * task + 3] {
-            let x: Vec<f64> = (0..length).map(|t| t as f64).collect();
-            let x = Mat::new(&x, length, 1);
-            let points = Mat::new(&[1.0, 0.5], 2, 1);
-            let panels = Panels::new(points.t());
-            let mut angles = vec![0.0; 2 * length];
-            let ranges = by_tasks(&mut angles, 2, |rows, angles| {
-                for_each_block(
-                    x,
-                    (points, &panels),
-                    rows.clone(),
-                    &Buffers::default(),
-                    |block| {
-                        angles[block.range(2)].copy_from_slice(block.angles);
-                        assert!((block.sin[1] - block.angles[1].sin()).abs() < 1e-15);
-                        assert!((block.cos[1] - block.angles[1].cos()).abs() < 1e-15);
-                    },
-                );
-                rows
-            });
-            assert!(ranges.into_iter().flatten().eq(0..length));
-            let want = (0..length).flat_map(|t| [t as f64, 0.5 * t as f64]);
-            assert!(want.eq(angles));
-        }
-    }
-}

@@ -304,6 +304,3 @@ impl<T: Real> FeatureMapGradients<T> {
         Self { x, points }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -476,6 +476,3 @@ impl<T: Real> Features<T> {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

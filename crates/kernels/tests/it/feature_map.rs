@@ -1,9 +1,14 @@
 //! Tests of the feature map.
 
-use super::*;
 use crate::testing::refused;
+use bochner_kernels::{SpectralPoints, feature_map, feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::check::{assert_gradient, random};
-use ndarray::array;
+use bochner_numerics::{Buffers, Real};
+use ndarray::{Array2, ArrayView2, array};
+use std::ops::Range;
+
+/// Rows whose angles are computed together.
+const BLOCK: usize = 128;
 
 fn features<T: Real>(x: ArrayView2<T>, points: &SpectralPoints<T>) -> Array2<T> {
     let mut phi = Array2::zeros((x.nrows(), points.features()));
@@ -17,7 +22,8 @@ fn pairing(phi: &Array2<f64>, cotangent: &Array2<f64>) -> f64 {
 
 #[test]
 fn features_agree_with_the_definition_across_blocks() {
-    let length = 2 * BLOCK + 3;
+    // More rows than a task has, which are eight blocks.
+    let length = 9 * BLOCK + 3;
     let (x, w1) = (random::<f64, _>((length, 3), "x"), random((5, 3), "w1"));
     let w2 = random((5, 3), "w2");
     let nonstationary = SpectralPoints::Nonstationary {
@@ -26,7 +32,7 @@ fn features_agree_with_the_definition_across_blocks() {
     };
     let phi_s = features(x.view(), &SpectralPoints::Stationary { w: w1.view() });
     let phi_ns = features(x.view(), &nonstationary);
-    for t in [0, BLOCK - 1, BLOCK, length - 1] {
+    for t in [0, BLOCK - 1, BLOCK, 8 * BLOCK - 1, 8 * BLOCK, length - 1] {
         for r in 0..5 {
             let a: f64 = x.row(t).dot(&w1.row(r));
             let b: f64 = x.row(t).dot(&w2.row(r));

@@ -1,6 +1,6 @@
 //! Tests that every kernel passes.
 
-use crate::{
+use bochner_kernels::{
     Along, AnyKernel, Domain, Error, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig,
     Smoothness,
 };

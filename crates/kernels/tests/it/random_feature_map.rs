@@ -1,6 +1,10 @@
-use super::*;
+//! Random features of $e^{x \cdot y}$, and of kernels like it.
+
 use crate::testing::refused;
+use bochner_kernels::{RandomFeatureMap, random_feature_map, random_feature_map_vjp};
+use bochner_numerics::Real;
 use bochner_numerics::check::{assert_gradient, random};
+use ndarray::{Array2, ArrayView2};
 
 const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Positive,
