@@ -53,8 +53,6 @@ mod cholesky;
 mod error;
 mod singular;
 mod symmetric;
-#[cfg(test)]
-mod testing;
 
 pub use cholesky::Cholesky;
 pub use error::Error;

@@ -1,0 +1,6 @@
+//! The properties of factorisations.
+
+mod cholesky;
+mod singular;
+mod symmetric;
+mod testing;
