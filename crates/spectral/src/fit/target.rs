@@ -88,18 +88,3 @@ pub fn empirical_kernel(samples: ArrayView2<f64>) -> Result<Array2<f64>, Error> 
     )?;
     Ok(products / scale)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    #[test]
-    fn the_empirical_kernel_by_hand() {
-        let samples = array![[1.0, 2.0], [1.0, -1.0], [0.0, 1.0]];
-        let want = array![[2.0, 1.0], [1.0, 6.0]] / 4.0;
-        assert_eq!(empirical_kernel(samples.view()).unwrap(), want);
-        assert!(empirical_kernel(array![[0.0, 0.0]].view()).is_err());
-        assert!(empirical_kernel(Array2::zeros((0, 3)).view()).is_err());
-    }
-}

@@ -103,22 +103,3 @@ pub(super) fn draw_vjp<T: Real>(
     }
     gradients
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bochner_numerics::check::random;
-
-    #[test]
-    fn heads_are_never_mixed() {
-        let (mu, log_sigma) = (random((1, 2, 1), "mu"), random((1, 2, 1), "s"));
-        let factor = Array4::from_shape_vec((1, 1, 2, 2), vec![1.0, 0.0, 0.9, 1.0]).unwrap();
-        let eps = random((1, 2, 6, 1), "eps");
-        let mut other = eps.clone();
-        other.slice_mut(ndarray::s![0, 0, .., 0]).fill(0.3);
-        let a = draw(mu.view(), log_sigma.view(), factor.view(), eps.view()).z;
-        let b = draw(mu.view(), log_sigma.view(), factor.view(), other.view()).z;
-        let second = ndarray::s![0, 1, .., 0];
-        assert_eq!(a.slice(second), b.slice(second));
-    }
-}
