@@ -47,35 +47,3 @@ impl<I: Iterator<Item = usize> + Clone> Task for Substitution<'_, I> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::{Array2, array};
-
-    fn factor() -> Array2<f64> {
-        array![[1.0, 0.0, 0.0], [-0.6, 0.8, 0.0], [0.48, 0.64, 0.6]]
-    }
-
-    fn close(a: ArrayView2<f64>, b: ArrayView2<f64>) -> bool {
-        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-14)
-    }
-
-    #[test]
-    fn solving_undoes_multiplying_for_every_column() {
-        for columns in [0, 1, 5] {
-            let l = factor();
-            let x = Array2::from_shape_fn((3, columns), |(i, j)| ((5 * i + j) as f64).sin());
-            let solved = |of: Array2<f64>, solve: fn(ArrayView2<f64>, &mut [f64])| {
-                let mut of = of.into_raw_vec_and_offset().0;
-                solve(l.view(), &mut of);
-                Array2::from_shape_vec((3, columns), of).unwrap()
-            };
-            assert!(close(solved(l.dot(&x), solve_columns).view(), x.view()));
-            assert!(close(
-                solved(l.t().dot(&x), solve_columns_transposed).view(),
-                x.view()
-            ));
-        }
-    }
-}

@@ -36,23 +36,3 @@ pub(crate) fn ln_tails(x: f64) -> (f64, f64) {
 pub(crate) fn slope_of_score(ln_density_of_marginal: f64, score: f64) -> f64 {
     (ln_density_of_marginal - ln_density(score)).exp()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ends_are_clamped() {
-        assert!((clamped_quantile(0.0) + 38.467).abs() < 1e-2);
-        assert!((clamped_quantile(1.0) - 8.209).abs() < 1e-2);
-    }
-
-    #[test]
-    fn logarithms_of_probabilities_are_taken_back() {
-        for x in [-1e100, -1e5, -50.0, -37.6, -37.3, -5.0, -0.1] {
-            let got = quantile_of_ln(ln_cdf(x));
-            assert!((got / x - 1.0).abs() < 1e-13, "{x}: {got}");
-        }
-        assert_eq!(quantile_of_ln(f64::NEG_INFINITY), f64::NEG_INFINITY);
-    }
-}

@@ -36,21 +36,3 @@ fn rotate(l: &mut Array2<f64>, i: usize, k: usize) {
     }
     l[[i, k]] = 0.0;
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bochner_dense::Cholesky;
-    use ndarray::array;
-
-    #[test]
-    fn a_reordered_factor_is_that_of_the_reordered_matrix() {
-        let l = array![[1.0, 0.0, 0.0], [-0.6, 0.8, 0.0], [0.48, 0.64, 0.6]];
-        let order = [2, 0, 1];
-        let a = l.dot(&l.t());
-        let reordered_a = Array2::from_shape_fn((3, 3), |(i, j)| a[[order[i], order[j]]]);
-        let want = Cholesky::new(reordered_a.view()).unwrap();
-        let difference = reordered(l.view(), &order) - want.lower();
-        assert!(difference.iter().all(|x| x.abs() < 1e-14));
-    }
-}
