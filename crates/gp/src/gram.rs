@@ -69,38 +69,3 @@ fn blocks(rows: usize) -> (usize, impl Fn(usize) -> Range<usize> + Sync) {
     let range = move |i| i * ROWS..rows.min((i + 1) * ROWS);
     (rows.max(1).div_ceil(ROWS), range)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::kernels;
-    use bochner_numerics::check::random;
-    use bochner_numerics::relative_error;
-
-    #[test]
-    fn half_is_enough() {
-        for kernel in kernels() {
-            for rows in [1, ROWS, 2 * ROWS + 3] {
-                let x = random((rows, 2), "x");
-                let whole = kernel.gram(x.view(), x.view()).unwrap();
-                let off = gram(&kernel, x.view()).unwrap() - whole;
-                assert!(off.iter().all(|o| o.abs() < 1e-12), "{kernel:?}");
-
-                let any = random((rows, rows), "cotangent");
-                let cotangent = &any + &any.t();
-                let whole = kernel.gram_vjp(x.view(), x.view(), cotangent.view());
-                let half = gram_vjp(&kernel, x.view(), cotangent.view()).unwrap();
-                let error = relative_error(&half, &whole.unwrap().parameters);
-                assert!(error < 1e-10, "{kernel:?} {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn inputs_without_width_are_refused_also_where_there_are_none() {
-        for kernel in kernels() {
-            let none = Array2::zeros((0, 0));
-            assert!(gram(&kernel, none.view()).is_err());
-        }
-    }
-}

@@ -121,8 +121,6 @@ mod presets;
 mod process;
 mod saved;
 mod sparse;
-#[cfg(test)]
-mod testing;
 
 pub use bochner_ops::{AdamConfig, Stop};
 pub use error::Error;

@@ -391,6 +391,3 @@ fn steps_of_adam(
         evaluations,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -487,6 +487,3 @@ impl Gradients {
         self.inducing += &other.inducing;
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! Processes and kernels that the tests share.
 
-use crate::{GaussianProcess, GaussianProcessConfig, Jitter};
+use bochner_gp::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{
     AnyKernel, ColumnsConfig, ConstantConfig, Cosine, ExpsinConfig, Lengthscale, LinearConfig,
     MaternConfig, PolynomialConfig, RationalQuadraticConfig, RbfConfig, ScaleConfig, Smoothness,
@@ -8,15 +8,23 @@ use bochner_kernels::{
 };
 use ndarray::array;
 
-pub(crate) fn process(kernel: impl Into<AnyKernel<f64>>, mean: f64, noise: f64) -> GaussianProcess {
-    let config = GaussianProcessConfig {
+/// The settings of a process without jitter.
+pub(crate) fn config(
+    kernel: impl Into<AnyKernel<f64>>,
+    mean: f64,
+    noise: f64,
+) -> GaussianProcessConfig {
+    GaussianProcessConfig {
         kernel: kernel.into(),
         mean,
         noise,
         observation_noise: None,
         jitter: Jitter::Fixed(0.0),
-    };
-    config.build().unwrap()
+    }
+}
+
+pub(crate) fn process(kernel: impl Into<AnyKernel<f64>>, mean: f64, noise: f64) -> GaussianProcess {
+    config(kernel, mean, noise).build().unwrap()
 }
 
 pub(crate) fn scaled_rbf(variance: f64, lengthscale: f64) -> AnyKernel<f64> {
