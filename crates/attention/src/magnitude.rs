@@ -4,7 +4,7 @@ use crate::Error;
 use bochner_engine::{HeadRows, KeyWeight};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::operations::record;
-use bochner_numerics::scaling::multiplied;
+use bochner_numerics::scaling::rounded;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -77,7 +77,7 @@ impl<T: Real> KeyWeight<T> for Magnitude {
         let along =
             SquaredNorms::new(keys.x.data(), width, p).pull_back(keys.x.data(), &cotangents);
         for (sum, more) in out.iter_mut().zip(along) {
-            *sum = multiplied(sum.as_f64() + more, 0);
+            *sum = rounded(sum.as_f64() + more);
         }
     }
 }

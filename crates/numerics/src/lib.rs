@@ -47,7 +47,7 @@
 //! | [`fourier`] | [`Fourier`], transforms of real numbers |
 //! | `fingerprint` | [`fingerprint()`], a hash that stays the same |
 //! | [`random`] | [`Seed`], [`Stream`], [`DropoutMask`] |
-//! | [`scaling`] | powers of two that keep a backward pass in range |
+//! | [`scaling`] | bounds that keep a backward pass free of infinities |
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod allocations;

@@ -7,7 +7,7 @@ use crate::kernels::{Squared, points_gradients};
 use crate::mechanism::{Pass, Streams};
 use crate::{Bias, Card, Form, Magnitude, Settings, Support, card::Cost};
 use bochner_engine::{Gradients, HeadRows, KeyWeight, Side, Wanted, shared_heads};
-use bochner_numerics::scaling::multiplied;
+use bochner_numerics::scaling::rounded;
 use bochner_numerics::{DropoutMask, Mat, Real, argument};
 use bochner_spectral::Preset;
 use ndarray::{Array3, Array4, ArrayView4, Ix4};
@@ -66,7 +66,7 @@ impl SquaredKernel {
     pub(super) fn frequencies<T: Real>(&self, mut points: Vec<Array4<T>>) -> Vec<Array4<T>> {
         if self.preset == Preset::Released {
             for w in points.iter_mut().flatten() {
-                *w = multiplied(w.as_f64() * FREQUENCY_SCALE, 0);
+                *w = rounded(w.as_f64() * FREQUENCY_SCALE);
             }
         }
         points

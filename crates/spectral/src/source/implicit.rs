@@ -13,8 +13,8 @@ use crate::{
     kl_mean_field, kl_mean_field_vjp,
 };
 use bochner_copula as copula;
-use bochner_numerics::{Real, argument, scaling, standard_normal};
-use ndarray::{Array1, Array2, Array3, Array4, ArrayBase, Axis, Data, Dimension, Ix1, Ix2, Ix3};
+use bochner_numerics::{Real, argument, standard_normal};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::iter::repeat_n;
@@ -395,14 +395,12 @@ impl<T: Real> Source<T> for Implicit {
         })
     }
 
-    /// Computes the gradients in other units if they would overflow on the way: divided by a power of two, which
-    /// changes no digit of a gradient in range.
     fn draw_vjp(
         &self,
         features: &Features<T>,
         flat: &[T],
         drawn: &Drawn<T>,
-        mut cotangent: DrawnCotangents<T>,
+        cotangent: DrawnCotangents<T>,
     ) -> Result<SourceGradients<T>, Error> {
         let latent = drawn.latent.as_ref();
         let own =
@@ -412,40 +410,7 @@ impl<T: Real> Source<T> for Implicit {
         cotangent.check(drawn)?;
         let (_, heads, width) = features.checked()?;
         let named = self.named(Size { heads, width }, flat)?;
-
-        let DrawnCotangents {
-            points,
-            kl,
-            entropy,
-        } = &mut cotangent;
-        let given = (points.iter().map(log2_largest)).fold(log2_largest(kl), f64::max);
-        let given = entropy.iter().map(log2_largest).fold(given, f64::max);
-        let seen = log2_largest(&features.q).max(log2_largest(&features.k));
-        let power = scaling::unit::<T>(given, seen);
-        if power == 0 {
-            return self.pull_back(features, &named, latent, cotangent);
-        }
-        points
-            .iter_mut()
-            .for_each(|w| w.mapv_inplace(|x| scaling::over_power(x, power)));
-        kl.mapv_inplace(|x| scaling::over_power(x, power));
-        if let Some(entropy) = entropy {
-            entropy.mapv_inplace(|x| scaling::over_power(x, power));
-        }
-        let mut g = self.pull_back(features, &named, latent, cotangent)?;
-        let all = [&mut g.q, &mut g.k, &mut g.noise].into_iter().flatten();
-        for x in all.chain(&mut g.parameters) {
-            *x = scaling::multiplied(x.as_f64(), power);
-        }
-        Ok(g)
-    }
-}
-
-/// The binary logarithm of the largest absolute value among the finite numbers of `x`.
-fn log2_largest<T: Real, S: Data<Elem = T>, D: Dimension>(x: &ArrayBase<S, D>) -> f64 {
-    match x.as_slice_memory_order() {
-        Some(x) => scaling::log2_largest(x),
-        None => scaling::log2_largest(&x.iter().copied().collect::<Vec<T>>()),
+        self.pull_back(features, &named, latent, cotangent)
     }
 }
 
