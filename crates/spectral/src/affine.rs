@@ -1,9 +1,8 @@
 //! The layers that the networks are made of: $y = W x + b$ and LeakyReLU.
 
 use crate::Error;
-use bochner_numerics::{Mat, MatMut, Real, argument, matmul};
-use bochner_ops::rows::add;
-use bochner_ops::{Activation, filled};
+use bochner_numerics::{Real, argument};
+use bochner_ops::{Activation, affine, affine_vjp, filled};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2};
 use rand::{Rng, RngCore};
 
@@ -108,48 +107,27 @@ impl<T: Real> AffineGradients<T> {
 
 impl<T: Real> Layer<'_, T> {
     pub(crate) fn apply(&self, x: &[T], rows: usize) -> Vec<T> {
-        let weight = self.weight.as_slice().expect("brought to row-major order");
         let bias = self.bias.as_slice().expect("brought to row-major order");
         let [y] = filled([rows * bias.len()], |[y]| {
-            bochner_ops::affine(x, weight, bias, y, |_, _| ());
+            affine(x, self.weight(), bias, y, |_, _| ());
         });
         y
     }
 
     /// The gradients of [`apply`](Self::apply) at `x`: along `x`, and along the parameters.
-    ///
-    /// This is not `bochner_ops::affine_vjp`, which adds up the rows in other parts: published results fix the
-    /// last digits of the sums here.
-    pub(crate) fn pull_back(
-        &self,
-        x: &[T],
-        cotangent: &[T],
-        rows: usize,
-    ) -> (Vec<T>, AffineGradients<T>) {
-        let (outputs, inputs) = self.weight.dim();
-        let cotangents = Mat::new(cotangent, rows, outputs);
-        let mut along_x = vec![T::zero(); rows * inputs];
-        let target = MatMut::new(&mut along_x, rows, inputs);
-        matmul(T::one(), cotangents, self.weight(), T::zero(), target);
-
-        let mut weight = vec![T::zero(); outputs * inputs];
-        let target = MatMut::new(&mut weight, outputs, inputs);
-        let x = Mat::new(x, rows, inputs);
-        matmul(T::one(), cotangents.t(), x, T::zero(), target);
-
-        let mut bias = vec![T::zero(); outputs];
-        add(&mut bias, cotangent);
-        let gradients = AffineGradients {
-            weight: Array2::from_shape_vec((outputs, inputs), weight).expect("allocated so"),
-            bias: bias.into(),
-        };
-        (along_x, gradients)
+    pub(crate) fn pull_back(&self, x: &[T], cotangent: &[T]) -> (Vec<T>, AffineGradients<T>) {
+        let outputs = self.bias.len();
+        let lengths = [x.len(), self.weight.len(), outputs];
+        let [along_x, weight, bias] = filled(lengths, |all| {
+            affine_vjp(x, self.weight(), cotangent, outputs, all.map(Some));
+        });
+        let weight = Array2::from_shape_vec(self.weight.raw_dim(), weight).expect("allocated so");
+        let bias = bias.into();
+        (along_x, AffineGradients { weight, bias })
     }
 
-    fn weight(&self) -> Mat<'_, T> {
-        let (outputs, inputs) = self.weight.dim();
-        let weight = self.weight.as_slice().expect("brought to row-major order");
-        Mat::new(weight, outputs, inputs)
+    fn weight(&self) -> &[T] {
+        self.weight.as_slice().expect("brought to row-major order")
     }
 }
 

@@ -185,17 +185,16 @@ impl<T: Real> Network<'_, T> {
 
     /// The gradients along `z` and along the parameters of each layer.
     fn pull_back(&self, z: &[T], cotangent: &[T]) -> (Vec<T>, [AffineGradients<T>; 3]) {
-        let rows = z.len() / self.width;
         let trace = self.trace(z);
         let signs: Vec<T> = z.iter().map(|&z| sign(z)).collect();
         let mut along_output = cotangent.to_vec();
         multiply(&mut along_output, &signs);
         let [first, second, third] = &self.layers;
-        let (mut x, third) = third.pull_back(&trace.second, &along_output, rows);
+        let (mut x, third) = third.pull_back(&trace.second, &along_output);
         leaky_relu_pull_back(self.slope, &trace.second, &mut x);
-        let (mut x, second) = second.pull_back(&trace.first, &x, rows);
+        let (mut x, second) = second.pull_back(&trace.first, &x);
         leaky_relu_pull_back(self.slope, &trace.first, &mut x);
-        let (mut x, first) = first.pull_back(&trace.magnitudes, &x, rows);
+        let (mut x, first) = first.pull_back(&trace.magnitudes, &x);
         multiply(&mut x, &signs);
         (x, [first, second, third])
     }

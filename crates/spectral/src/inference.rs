@@ -165,7 +165,6 @@ impl<T: Real> InferenceNetwork<'_, T> {
         argument::shape("hidden", &shape, inferred.hidden.shape())?;
         cotangents.check(&shape)?;
 
-        let rows = batch * heads;
         let (h, hidden) = (
             elements(inferred.h.view()),
             elements(inferred.hidden.view()),
@@ -173,15 +172,15 @@ impl<T: Real> InferenceNetwork<'_, T> {
         if !same_values(&h, &features.means()) {
             return Err(Error::ForeignDraw);
         }
-        let (mut x, mu) = (layers.mu).pull_back(&hidden, &elements(cotangents.mu), rows);
+        let (mut x, mu) = (layers.mu).pull_back(&hidden, &elements(cotangents.mu));
         let along_log_sigma = elements(cotangents.log_sigma);
-        let (more, log_sigma) = (layers.log_sigma).pull_back(&hidden, &along_log_sigma, rows);
+        let (more, log_sigma) = (layers.log_sigma).pull_back(&hidden, &along_log_sigma);
         add(&mut x, &more);
         if let Some(direct) = cotangents.hidden {
             add(&mut x, &elements(direct));
         }
         leaky_relu_pull_back(self.slope, &hidden, &mut x);
-        let (x, hidden) = layers.hidden.pull_back(&h, &x, rows);
+        let (x, hidden) = layers.hidden.pull_back(&h, &x);
         let along_h =
             Array3::from_shape_vec((batch, heads, 2 * width), x).expect("one row per head");
         Ok(InferenceGradients {
