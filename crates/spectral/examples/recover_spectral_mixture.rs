@@ -59,7 +59,7 @@ fn fitted(target: &KernelValues) -> Result<(Components, f64), Error> {
     let w = Prior { std: 5.0 }.sample((64, 1), &mut stream)?;
     let mut density = DirectEstimator { w };
     let config = DensityFitConfig {
-        steps: 2000,
+        steps: 1500,
         ..Default::default()
     };
     let fit = fit_stationary(&mut density, target, &config)?;
@@ -100,7 +100,7 @@ pub(crate) fn from_samples() -> Result<(Components, f64), Error> {
 pub(crate) fn gaussian_error() -> Result<f64, Error> {
     let (x, y) = (inputs(200), array![[0.0]]);
     let values = mixture().gram(x.view(), y.view())?;
-    let eps = Prior { std: 1.0 }.sample((512, 1), &mut Seed::new(1).stream("points"))?;
+    let eps = Prior { std: 1.0 }.sample((128, 1), &mut Seed::new(1).stream("points"))?;
     let mut density = GaussianEstimator {
         log_std: array![0.0],
         eps,
@@ -110,7 +110,11 @@ pub(crate) fn gaussian_error() -> Result<f64, Error> {
         y: y.view(),
         values: values.view(),
     };
-    let fit = fit_stationary(&mut density, &target, &DensityFitConfig::default())?;
+    let config = DensityFitConfig {
+        steps: 200,
+        ..Default::default()
+    };
+    let fit = fit_stationary(&mut density, &target, &config)?;
     Ok(fit.losses[fit.best])
 }
 

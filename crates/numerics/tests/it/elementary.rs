@@ -9,7 +9,7 @@ use bochner_numerics::elementary::{
 };
 use bochner_numerics::instructions::{Arithmetic, Task, exp2, run};
 
-/// What a function makes of a copy.
+/// Returns a copy with the function applied.
 fn on_copy<T: Real>(f: impl Fn(&mut [T]), x: &[T]) -> Vec<T> {
     let mut x = x.to_vec();
     f(&mut x);

@@ -48,8 +48,8 @@ const STD: [f64; 2] = [0.5, 2.0];
 
 fn rbf() -> Rbf {
     let mut stream = Seed::new(5).stream("lags");
-    let x: Array2<f64> = Prior { std: 1.5 }.sample((150, 2), &mut stream).unwrap();
-    let values = Array2::from_shape_fn((150, 1), |(i, _)| {
+    let x: Array2<f64> = Prior { std: 1.5 }.sample((80, 2), &mut stream).unwrap();
+    let values = Array2::from_shape_fn((80, 1), |(i, _)| {
         let scaled = STD[0].powi(2) * x[[i, 0]].powi(2) + STD[1].powi(2) * x[[i, 1]].powi(2);
         (-0.5 * scaled).exp()
     });
@@ -76,10 +76,10 @@ fn noise(rows: usize, purpose: &str) -> Array2<f64> {
 fn a_gaussian_density_recovers_the_lengthscales() {
     let mut density = GaussianEstimator {
         log_std: array![0.0, 0.0],
-        eps: noise(2000, "eps"),
+        eps: noise(1000, "eps"),
     };
     let config = DensityFitConfig {
-        steps: 300,
+        steps: 100,
         ..Default::default()
     };
     fit_stationary(&mut density, &rbf().target(), &config).unwrap();
@@ -95,16 +95,20 @@ fn implicit(purpose: &str) -> ImplicitEstimator {
         weights: layers.clone().map(|layer| layer.0),
         biases: layers.map(|layer| layer.1 + Array1::from_elem(2, 0.1)),
         slope: 0.2,
-        z: noise(200, "z"),
+        z: noise(100, "z"),
     }
 }
 
 #[test]
 fn an_implicit_density_comes_close_to_the_kernel() {
     let mut density = implicit("layers");
-    let fit = fit_stationary(&mut density, &rbf().target(), &Default::default()).unwrap();
+    let config = DensityFitConfig {
+        steps: 400,
+        ..Default::default()
+    };
+    let fit = fit_stationary(&mut density, &rbf().target(), &config).unwrap();
     assert!(fit.losses[0] > 0.05, "{}", fit.losses[0]);
-    assert!(fit.losses[fit.best] < 2e-3, "{}", fit.losses[fit.best]);
+    assert!(fit.losses[fit.best] < 4e-3, "{}", fit.losses[fit.best]);
 }
 
 #[test]
@@ -112,10 +116,14 @@ fn pairs_of_points_come_close_to_the_kernel() {
     let (mut first, mut second) = (
         implicit("layers"),
         DirectEstimator {
-            w: noise(200, "second"),
+            w: noise(100, "second"),
         },
     );
-    let (rbf, config) = (rbf(), DensityFitConfig::default());
+    let config = DensityFitConfig {
+        steps: 200,
+        ..Default::default()
+    };
+    let rbf = rbf();
     let fit = fit_nonstationary(&mut first, &mut second, &rbf.target(), &config).unwrap();
     assert!(fit.losses[fit.best] < 0.1 * fit.losses[0]);
 }
