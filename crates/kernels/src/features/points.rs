@@ -132,13 +132,6 @@ impl<'a, T: Real, D: Dimension> SpectralPoints<'a, T, D> {
 }
 
 impl<'a, T: Real> SpectralPoints<'a, T, Ix4> {
-    /// Stationary points `[M, R, d]` of heads, shared by all examples: `[1, M, R, d]`.
-    pub fn shared_stationary(w: ArrayView3<'a, T>) -> Self {
-        Self::Stationary {
-            w: w.insert_axis(Axis(0)),
-        }
-    }
-
     /// Pairs of points `[M, R, d]` of heads, shared by all examples: `[1, M, R, d]`.
     pub fn shared_nonstationary(w1: ArrayView3<'a, T>, w2: ArrayView3<'a, T>) -> Self {
         Self::Nonstationary {

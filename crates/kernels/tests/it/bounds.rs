@@ -13,16 +13,6 @@ fn bound(width: usize, diameter: f64, spread: f64) -> Result<UniformBound, Error
 }
 
 #[test]
-fn the_formula() {
-    let bound = bound(3, 2.0, 1.5).unwrap();
-    let want = 256.0 * 36.0 * (-1000.0 * 0.25 / 32.0_f64).exp();
-    assert!((bound.probability(0.5, 1000).unwrap() / want.min(1.0) - 1.0).abs() < 1e-12);
-    let want = 256.0 * 36.0 * (-2000.0 * 0.25 / 32.0_f64).exp();
-    assert!((bound.probability(0.5, 2000).unwrap() / want - 1.0).abs() < 1e-12);
-    assert_eq!(bound.probability(0.5, 1).unwrap(), 1.0);
-}
-
-#[test]
 fn settings_and_questions_out_of_range_are_refused() {
     assert_eq!(refused(bound(0, 1.0, 1.0)), "width");
     assert!(bound(1, 0.0, 1.0).is_err() && bound(1, 1.0, f64::INFINITY).is_err());

@@ -1,6 +1,6 @@
 //! A kernel of some columns of the points.
 
-use crate::testing::{gradients_agree, parts, refused, values_are_replaced_or_refused};
+use crate::testing::{parts, refused};
 use bochner_kernels::{Columns, ColumnsConfig, Kernel};
 use bochner_numerics::check::random;
 use ndarray::{Array2, Axis};
@@ -16,16 +16,6 @@ fn it_is_the_kernel_of_these_columns() {
     let [few_x, few_y] = [&x, &y].map(|x: &Array2<f64>| x.select(Axis(1), &[4, 0, 1]));
     let want = parts()[0].gram(few_x.view(), few_y.view());
     assert_eq!(columns(&[4, 0, 1]).gram(x.view(), y.view()), want);
-}
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    // A column that is seen twice takes both gradients.
-    for seen in [[4, 0, 1], [2, 2, 0]] {
-        let mut kernel = columns(&seen);
-        gradients_agree(&mut kernel, &random((4, 5), "x"), &random((5, 5), "y"));
-        values_are_replaced_or_refused(&mut kernel);
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Densities integrate to one, have the kernel as their Fourier transform, and are what is drawn.
 
 use crate::kernels::with_densities;
+use crate::testing::refused;
 use bochner_kernels::{
     Cosine, GaussianDensity, Lengthscale, RbfConfig, SpectralDensity, SpectralMixtureConfig,
     Stationary, StudentTDensity,
@@ -177,4 +178,14 @@ fn widths_that_do_not_fit_are_refused() {
     assert!(density.log_density(Array2::zeros((1, 2)).view()).is_err());
     let mut stream = Seed::new(0).stream("none");
     assert!(density.sample(0, &mut stream).is_err());
+}
+
+#[test]
+fn settings_that_cannot_stand_are_named() {
+    for std in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(refused(GaussianDensity::new(vec![1.0, std])), "std");
+    }
+    assert_eq!(refused(GaussianDensity::<f64>::new(Vec::new())), "std");
+    assert_eq!(refused(StudentTDensity::new(0, vec![1.0])), "degrees");
+    assert_eq!(refused(StudentTDensity::new(3, vec![1.0, -1.0])), "scale");
 }

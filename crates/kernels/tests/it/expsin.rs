@@ -1,6 +1,5 @@
 //! The exponentiated sine, or periodic, kernel.
 
-use crate::testing::{gradients_agree, values_are_replaced_or_refused};
 use bochner_kernels::{
     AnyKernel, ColumnsConfig, Error, Expsin, ExpsinConfig, Kernel, Lengthscale, Product,
     ScaleConfig, Sum,
@@ -21,18 +20,6 @@ fn with(lengthscale: Lengthscale<f64>) -> Expsin<f64> {
     }
     .build()
     .unwrap()
-}
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    for width in [1, 3] {
-        let (x, y) = (random((4, width), "x"), random((5, width), "y"));
-        gradients_agree(&mut expsin(), &x, &y);
-    }
-    values_are_replaced_or_refused(&mut expsin());
-    let mut each = with(Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]));
-    gradients_agree(&mut each, &random((4, 3), "x"), &random((5, 3), "y"));
-    values_are_replaced_or_refused(&mut each);
 }
 
 #[test]

@@ -1,21 +1,8 @@
 //! The linear kernel.
 
-use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
+use crate::testing::refused;
 use bochner_kernels::{Kernel, Lengthscale, LinearConfig};
-use bochner_numerics::check::random;
 use ndarray::array;
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    for lengthscale in [
-        Lengthscale::Shared(1.3),
-        Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
-    ] {
-        let mut kernel = LinearConfig { lengthscale }.build().unwrap();
-        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
-        values_are_replaced_or_refused(&mut kernel);
-    }
-}
 
 #[test]
 fn no_nan_comes_out_of_finite_points() {

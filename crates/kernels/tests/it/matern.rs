@@ -1,8 +1,6 @@
 //! The Matérn family at the three half-integer smoothnesses that have a short closed form.
 
-use crate::testing::{gradients_agree, values_are_replaced_or_refused};
 use bochner_kernels::{Kernel, Lengthscale, Matern, MaternConfig, Smoothness};
-use bochner_numerics::check::random;
 use ndarray::array;
 
 fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Matern<f64> {
@@ -11,20 +9,6 @@ fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Matern<f64> 
         lengthscale,
     };
     config.build().unwrap()
-}
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    for smoothness in Smoothness::ALL {
-        for lengthscale in [
-            Lengthscale::Shared(1.3),
-            Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
-        ] {
-            let mut kernel = matern(smoothness, lengthscale);
-            gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
-            values_are_replaced_or_refused(&mut kernel);
-        }
-    }
 }
 
 #[test]

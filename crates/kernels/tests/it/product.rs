@@ -1,27 +1,7 @@
 //! The product of kernels.
 
-use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
 use bochner_kernels::{AnyKernel, Kernel, Lengthscale, LinearConfig, Product, RbfConfig};
-use bochner_numerics::check::random;
-use ndarray::{Array2, array};
-
-#[test]
-fn it_is_the_product() {
-    let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
-    let product = Product::new(parts()).unwrap().gram(x.view(), y.view());
-    let each = parts().into_iter();
-    let want = each.fold(Array2::<f64>::ones((4, 5)), |product, part| {
-        product * part.gram(x.view(), y.view()).unwrap()
-    });
-    assert_eq!(product.unwrap(), want);
-}
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    let mut kernel = Product::new(parts()).unwrap();
-    gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
-    values_are_replaced_or_refused(&mut kernel);
-}
+use ndarray::array;
 
 #[test]
 fn a_factor_that_is_zero_still_has_a_gradient() {

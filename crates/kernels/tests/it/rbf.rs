@@ -1,30 +1,9 @@
 //! The radial basis function, or squared exponential.
 
-use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
+use crate::testing::refused;
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::check::random;
-use ndarray::{Array2, array};
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    let lengthscales = [
-        Lengthscale::Shared(0.7),
-        Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
-    ];
-    for lengthscale in lengthscales {
-        let mut kernel = RbfConfig { lengthscale }.build().unwrap();
-        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
-        values_are_replaced_or_refused(&mut kernel);
-    }
-}
-
-#[test]
-fn every_dimension_has_its_own_lengthscale() {
-    let lengthscale = Lengthscale::PerDimension(vec![1.0, 2.0]);
-    let kernel = RbfConfig { lengthscale }.build().unwrap();
-    let k = kernel.gram(array![[1.0, 2.0]].view(), array![[0.0, 0.0]].view());
-    assert_eq!(k.unwrap(), array![[(-1.0_f64).exp()]]);
-}
+use ndarray::Array2;
 
 #[test]
 fn arguments_that_do_not_fit_are_named() {

@@ -110,6 +110,10 @@ fn settings_that_cannot_stand_are_refused_when_read() {
     );
     refused::<RationalQuadraticConfig<f64>>(alpha, "`alpha` is 0");
     refused::<PolynomialConfig<f64>>(offset, "`offset` is 0");
+    for degree in [0, 65] {
+        let text = format!(r#"{{"lengthscale": 1.0, "offset": 1.0, "degree": {degree}}}"#);
+        refused::<PolynomialConfig<f64>>(&text, &format!("`degree` is {degree}"));
+    }
     refused::<ConstantConfig<f64>>(r#"{"variance": -1.0}"#, "`variance` is -1");
     refused::<WhiteConfig<f64>>(r#"{"variance": 0.0}"#, "`variance` is 0");
     refused::<AnyKernel<f64>>(r#"{"sum": []}"#, "`parts` has shape [0]");

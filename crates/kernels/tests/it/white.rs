@@ -1,6 +1,5 @@
 //! White noise.
 
-use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
 use bochner_kernels::{Kernel, White, WhiteConfig};
 use bochner_numerics::check::random;
 use ndarray::Array2;
@@ -32,12 +31,4 @@ fn gradients_along_variance_agree(kernel: &mut White<f64>, x: &Array2<f64>) {
         .unwrap();
     assert!((got.parameters[0] - cotangent.diag().sum()).abs() < 1e-14);
     assert!(got.x.iter().chain(&got.y).all(|&g| g == 0.0));
-}
-
-#[test]
-fn gradients_agree_with_finite_differences() {
-    let mut kernel = WhiteConfig { variance: 1.7 }.build().unwrap();
-    gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
-    values_are_replaced_or_refused(&mut kernel);
-    assert_eq!(refused(WhiteConfig { variance: 0.0 }.build()), "variance");
 }
