@@ -3,7 +3,6 @@
 use bochner_copula::{GaussianCopula, Lattice, Probability};
 use bochner_numerics::{Seed, normal};
 use ndarray::{Array2, array, aview1};
-use std::f64::consts::PI;
 
 fn cdf(r: Array2<f64>, u: &[f64]) -> Probability {
     let copula = GaussianCopula::from_correlation(r.view()).unwrap();
@@ -38,42 +37,6 @@ const REFERENCE: [(f64, f64, f64, f64); 11] = [
     (-30.0, 1.0, 0.7, 4.906_713_927_148_187e-198),
     (0.3, -2.0, 0.05, 0.015_070_535_197_217_053),
 ];
-
-#[test]
-fn orthants_in_two_dimensions_are_known() {
-    for r in [-1.0 + 1e-12, -0.99, -0.5, 0.0, 0.3, 0.9, 0.9999, 0.999_999] {
-        let want = 0.25 + f64::asin(r) / (2.0 * PI);
-        let got = of_two(r, [0.5; 2]);
-        let error = (got.value - want).abs();
-        assert!(error < 1e-15, "{r} {got:?} {want}");
-    }
-}
-
-#[test]
-fn independence_of_two_gives_the_product() {
-    for h in [-20.0, -3.0, 0.0, 0.7, 5.0] {
-        for k in [-25.0, -1.0, 0.0, 2.0, 9.0] {
-            let u = [h, k].map(normal::cdf);
-            let (got, want) = (of_two(0.0, u).value, u[0] * u[1]);
-            assert!(
-                (got / want - 1.0).abs() < 1e-12,
-                "{h} {k}: {got:e} {want:e}"
-            );
-        }
-    }
-}
-
-#[test]
-fn orthants_in_three_dimensions() {
-    let (a, b, c) = (0.5_f64, -0.3_f64, 0.4_f64);
-    let want = 0.125 + (a.asin() + b.asin() + c.asin()) / (4.0 * PI);
-    let r = array![[1.0, a, b], [a, 1.0, c], [b, c, 1.0]];
-    let got = cdf(r, &[0.5; 3]);
-    assert!(
-        (got.value - want).abs() <= got.error && got.error < 3e-5,
-        "{got:?} {want}"
-    );
-}
 
 #[test]
 fn independence_and_one_dimension_are_exact() {

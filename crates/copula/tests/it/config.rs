@@ -1,6 +1,6 @@
 //! The serialised form of a copula.
 
-use bochner_copula::GaussianCopula;
+use bochner_copula::{GaussianCopula, Lattice};
 use ndarray::{Array3, Axis, array};
 
 fn three() -> GaussianCopula {
@@ -40,4 +40,9 @@ fn what_is_read_is_checked() {
     }
     assert!(read(r#"{"factor": []}"#).contains("no elements"));
     assert!(read(r#"{"factor": [[1.0]], "extra": 1}"#).contains("extra"));
+    let lattice = |text: &str| serde_json::from_str::<Lattice>(text);
+    let refused = |text: &str| lattice(text).unwrap_err().to_string();
+    assert!(refused(r#"{"points": 0}"#).starts_with("`points` is 0"));
+    assert!(refused(r#"{"shifts": 1}"#).starts_with("`shifts` is 1"));
+    assert_eq!(lattice("{}").unwrap(), Lattice::default());
 }

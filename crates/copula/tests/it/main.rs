@@ -9,8 +9,6 @@ mod config;
 mod density;
 mod divergence;
 #[cfg(feature = "distributions")]
-mod draws_follow_the_closed_forms;
-#[cfg(feature = "distributions")]
 mod every_factor_gives_a_correlation_matrix;
 #[cfg(feature = "distributions")]
 mod every_fit_gives_a_copula;
@@ -46,8 +44,6 @@ mod probabilities_lie_between_0_and_1;
 mod ranks;
 #[cfg(feature = "distributions")]
 mod sampling;
-#[cfg(feature = "distributions")]
-mod settings_are_checked_when_read;
 #[cfg(feature = "distributions")]
 mod students_t_copulas_agree_with_statsmodels;
 mod testing;

@@ -17,19 +17,6 @@ fn one_observation_has_the_density_of_a_normal_number() {
 }
 
 #[test]
-fn two_observations_have_the_density_of_a_pair() {
-    let process = process(scaled_rbf(1.5, 2.0), -1.0, 0.5);
-    let (x, y) = (array![[0.0], [2.0]], array![0.3, -2.0]);
-    let (a, b) = (2.0, 1.5 * (-0.5_f64).exp());
-    let determinant = a * a - b * b;
-    let (r, s) = (1.3, -1.0);
-    let misfit = (a * (r * r + s * s) - 2.0 * b * r * s) / determinant;
-    let want = -0.5 * (misfit + determinant.ln() + 2.0 * TAU.ln());
-    let evidence = process.evidence(x.view(), y.view()).unwrap();
-    assert!((evidence.log_likelihood - want).abs() < 1e-14);
-}
-
-#[test]
 fn nothing_observed_is_certain() {
     let process = process(scaled_rbf(1.5, 2.0), -1.0, 0.5);
     let (x, y) = (Array2::zeros((0, 3)), Array1::zeros(0));

@@ -34,20 +34,6 @@ fn a_covariance_that_overflows_is_no_certainty() {
 }
 
 #[test]
-fn two_observations_pull_in_closed_form() {
-    let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.5);
-    let posterior = process
-        .condition(array![[-1.0], [1.0]].view(), array![1.0, 3.0].view())
-        .unwrap();
-    let got = posterior.joint(array![[0.0]].view()).unwrap();
-    // By symmetry only the sum of the two observations counts.
-    let (k, b) = ((-0.5_f64).exp(), (-2.0_f64).exp());
-    assert!((got.mean[0] - k * 4.0 / (1.5 + b)).abs() < 1e-15);
-    let variance = 1.0 - 2.0 * k * k / (1.5 + b);
-    assert!((got.covariance[[0, 0]] - variance).abs() < 1e-15);
-}
-
-#[test]
 fn without_noise_the_observations_are_met() {
     let x = array![[0.0], [0.7], [1.9], [3.2]];
     let y = array![1.0, -0.4, 0.3, 2.0];

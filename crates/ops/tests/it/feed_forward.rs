@@ -1,9 +1,11 @@
 //! Two linear maps with an activation and dropout between them.
 
 use crate::testing::gradients_are_right;
-use bochner_numerics::{Buffers, DropoutMask, Seed};
-use bochner_ops::{Activation, FeedForward, Operation, PackedAffine, PackedFeedForward, filled};
-use ndarray::ArrayViewD;
+use bochner_numerics::{Buffers, DropoutMask, Seed, operations};
+use bochner_ops::{
+    Activation, FeedForward, Operation, PackedAffine, PackedFeedForward, apply, apply_vjp, filled,
+};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 #[test]
 fn the_map_that_does_not_fit_is_named() {
@@ -70,4 +72,33 @@ fn gradients_agree_with_finite_differences() {
             }
         }
     }
+}
+
+/// The multiplications of a backward pass along these of the inputs: five rows, and two, three and one number a row.
+fn cost(wanted: [bool; 5]) -> u64 {
+    let shapes: [&[usize]; 5] = [&[5, 2], &[3, 2], &[3], &[1, 3], &[1]];
+    let inputs = shapes.map(ArrayD::<f64>::ones);
+    let inputs: Vec<_> = inputs.iter().map(|x| x.view()).collect();
+    let layers = FeedForward {
+        mask: None,
+        hidden: Activation::Relu,
+        activation: Activation::Identity,
+    };
+    let (_, saved) = apply(&layers, &inputs).unwrap();
+    let dy = ArrayD::ones(IxDyn(&[5, 1]));
+    let pull = || apply_vjp(&layers, &inputs, &saved, &[dy.view()], &wanted);
+    let (gradients, counted) = operations::count(pull);
+    assert!(gradients.unwrap().iter().map(Option::is_some).eq(wanted));
+    counted.multiply_adds
+}
+
+#[test]
+fn gradients_that_nobody_wants_cost_nothing() {
+    let [first, second] = [5 * 2 * 3, 5 * 3];
+    assert_eq!(cost([false; 5]), 0);
+    // Every layer multiplies twice: along its weights, and along its input.
+    assert_eq!(cost([true; 5]), 2 * first + 2 * second);
+    assert_eq!(cost([false, true, true, true, true]), first + 2 * second);
+    assert_eq!(cost([false, false, false, true, true]), second);
+    assert_eq!(cost([true, false, false, false, false]), first + second);
 }

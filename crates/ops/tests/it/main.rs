@@ -1,6 +1,5 @@
 //! The properties of operations, losses and optimiser rules, without a framework.
 
-mod a_network_is_trained_on_slices;
 mod activation;
 mod adam;
 mod adam_config;
