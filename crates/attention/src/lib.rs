@@ -96,7 +96,7 @@ pub mod card;
 mod error;
 pub mod fixed_point;
 mod gamma;
-#[cfg(all(debug_assertions, not(test)))]
+#[cfg(debug_assertions)]
 mod instances;
 pub mod kernels;
 #[cfg(feature = "dfdx")]

@@ -37,6 +37,13 @@ impl Blocks {
     /// $n_q / n_k = (w + d_v) / (w + 2 d_v)$, between a half and one for all widths, hence at 181
     /// to 256 queries in `f32` and 128 to 181 in `f64`. The power of two below leaves more blocks
     /// for threads to share.
+    ///
+    /// ```
+    /// use bochner_engine::Blocks;
+    ///
+    /// assert_eq!(Blocks::of::<f32>(), Blocks { queries: 128, keys: 512 });
+    /// assert_eq!(Blocks::of::<f64>(), Blocks { queries: 128, keys: 256 });
+    /// ```
     pub fn of<T: Real>() -> Self {
         let pairs = ROOM / (2 * size_of::<T>());
         let queries = 1 << ((pairs / 2).ilog2() / 2);
@@ -54,30 +61,5 @@ impl Blocks {
         argument::at_least_one("queries of a block", self.queries)?;
         argument::at_least_one("keys of a block", self.keys)?;
         Ok(self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn they_keep_within_their_room_near_the_least_movement() {
-        for (blocks, size) in [(Blocks::of::<f32>(), 4), (Blocks::of::<f64>(), 8)] {
-            assert_eq!(2 * blocks.queries * blocks.keys * size, ROOM);
-            let moved = |queries: usize, w: f64, v: f64| {
-                let keys = (ROOM / (2 * size * queries)) as f64;
-                (w + v) / queries as f64 + (w + 2.0 * v) / keys
-            };
-            for (w, v) in [(8.0, 64.0), (64.0, 64.0), (128.0, 64.0), (128.0, 8.0)] {
-                let least = (4..13)
-                    .map(|n| moved(1 << n, w, v))
-                    .fold(f64::MAX, f64::min);
-                assert!(
-                    moved(blocks.queries, w, v) <= 1.25 * least,
-                    "{w} {v} {size}"
-                );
-            }
-        }
     }
 }

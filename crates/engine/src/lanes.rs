@@ -85,23 +85,3 @@ fn lanes<T: Real>(row: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     }
     lanes.iter().chain(rest).fold(start, |a, &b| f(a, b))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_is_found_wherever_it_stands() {
-        for n in [0, 1, 15, 16, 17, 33] {
-            let (a, b) = (vec![1.0_f32; n], vec![0.5_f32; n]);
-            let want = if n == 0 { f32::NEG_INFINITY } else { 0.5 };
-            assert_eq!(max_of(&a, &b, |a, b| a - b), want);
-            for place in 0..n {
-                let (mut a, mut b) = (a.clone(), b.clone());
-                (a[place], b[(place + 1) % n]) = (3.0, f32::NAN);
-                let want = if n == 1 { f32::NEG_INFINITY } else { 2.5 };
-                assert_eq!(max_of(&a, &b, |a, b| a - b), want, "{place} of {n}");
-            }
-        }
-    }
-}

@@ -121,7 +121,7 @@ mod features;
 mod form;
 mod gradients;
 mod heads;
-#[cfg(all(debug_assertions, not(test)))]
+#[cfg(debug_assertions)]
 mod instances;
 mod kernel;
 mod key_weight;

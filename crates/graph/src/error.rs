@@ -197,38 +197,3 @@ pub(crate) fn finite<T: Real>(what: &'static str, shape: &[usize], x: &[T]) -> R
 pub(crate) fn within<T: Real>(x: &[T], limit: T) -> bool {
     parallel::max_norm(x) <= limit
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::Array2;
-
-    #[test]
-    fn no_other_precision_is_advised_where_there_is_none() {
-        let error = scorable("x", ndarray::aview1(&[1e200_f64])).unwrap_err();
-        assert!(error.to_string().ends_with("scale it down"), "{error}");
-    }
-
-    #[test]
-    fn numbers_that_scores_cannot_be_computed_from_are_found() {
-        let mut x = Array2::<f32>::ones((1000, 200));
-        let refused = |x: &Array2<f32>| scorable("x", x.view()).unwrap_err();
-        assert_eq!(scorable("x", x.view()), Ok(()));
-        for place in [[12, 100], [327, 136], [999, 199]] {
-            for bad in [f32::NAN, f32::NEG_INFINITY] {
-                x[place] = bad;
-                let Error::Argument(ArgumentError::NotFinite { index, .. }) = refused(&x) else {
-                    panic!("{bad} is finite")
-                };
-                assert_eq!(index, place);
-            }
-            x[place] = -1e20;
-            let error = refused(&x);
-            assert!(matches!(&error, Error::TooLarge { index, .. } if *index == place));
-            let said = error.to_string();
-            assert!(said.contains("must stay within 4.2"), "{said}");
-            assert!(said.ends_with("or compute in double precision"), "{said}");
-            x[place] = 1.0;
-        }
-    }
-}

@@ -105,35 +105,3 @@ pub(crate) fn sum_of<T: Real>(rows: impl IntoIterator<Item = Vec<T>>, columns: u
     sum.add_to(&mut out);
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bochner_numerics::instructions::{Task, run};
-
-    struct Ones(usize);
-
-    impl Task for Ones {
-        fn run<A: Arithmetic>(self, _: A) {
-            let Self(count) = self;
-            let terms = (0..count).map(|_| (0.1_f32, &[1.0_f32][..]));
-            let sum = weighted_sum::<f32, A, 1>(terms.clone());
-            let rows = terms.map(|(factor, _)| vec![factor]);
-            let want = 0.1_f32 as f64 * count as f64;
-            for got in [sum[0], sum_of(rows, 1)[0]] {
-                assert!(
-                    (f64::from(got) - want).abs() <= 1e-6 * want,
-                    "{count}: {got}"
-                );
-            }
-        }
-    }
-
-    /// One after the other, ten million terms of 0.1 sum up to 1,087,937 in single precision.
-    #[test]
-    fn rounding_errors_do_not_grow_with_the_number_of_terms() {
-        for count in [0, 1, 63, 64, 65, 128, 1000, 10_000_000] {
-            run(Ones(count));
-        }
-    }
-}

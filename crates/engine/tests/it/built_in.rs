@@ -123,6 +123,21 @@ fn squares_of_products() -> Outcome {
     )
 }
 
+/// Values that are multiplied last and values that are not, by columns in whole groups and in parts of groups, and more
+/// features than one piece holds.
+#[test]
+fn squares_of_products_of_any_width() -> Outcome {
+    [(11, 2), (16, 15), (24, 17)]
+        .into_iter()
+        .try_for_each(|(width, value_width)| {
+            check(&Trial {
+                width,
+                value_width,
+                ..Trial::<f64>::new(|mask, _| Settings::pairs(SquaredProduct, mask))
+            })
+        })
+}
+
 /// The square of a key's length as its log-weight.
 #[derive(Debug)]
 struct Length;

@@ -121,7 +121,8 @@ struct Exponentials<T> {
     w: Vec<T>,
 }
 
-const FEATURES: usize = 6;
+/// One lane of sixteen more than a whole block of them.
+const FEATURES: usize = 17;
 
 impl<T: Real> Exponentials<T> {
     fn vectors(&self, rows: &HeadRows<T>) -> ArrayView2<'_, T> {

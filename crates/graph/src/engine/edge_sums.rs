@@ -92,28 +92,3 @@ pub(super) fn map_nodes<T: Real, R: Send>(
         f(i * each..i * each + x.len() / width, x)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_have_even_shares_of_nodes() {
-        assert!(by_nodes(0).is_empty());
-        for (nodes, pieces) in [
-            (1, 1),
-            (256, 1),
-            (257, 2),
-            (600, 4),
-            (1025, 8),
-            (2708, 16),
-            (99_999, 64),
-        ] {
-            let cut = by_nodes(nodes);
-            assert_eq!(cut.len(), pieces);
-            assert!(cut.iter().cloned().flatten().eq(0..nodes));
-            let most = cut.iter().map(Range::len).max().unwrap();
-            assert!(most <= nodes.div_ceil(pieces));
-        }
-    }
-}

@@ -149,18 +149,3 @@ fn sums<'a, T: Real, A: Arithmetic>(
         rest.copy_from_slice(&sum[..rest.len()]);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_aligned_copy_has_the_same_numbers() {
-        let x: Vec<f32> = (0..100_u8).map(f32::from).collect();
-        for first in 0..17 {
-            let mut memory = Vec::new();
-            let copy = aligned(&x[first..], &mut memory);
-            assert_eq!((copy, copy.as_ptr().align_offset(LINE)), (&x[first..], 0));
-        }
-    }
-}

@@ -95,31 +95,3 @@ impl Batch {
         self.edges[b]..self.edges[b + 1]
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn graphs_stay_apart() {
-        let first = Graph::bipartite(2, 1, [(0, 1), (0, 0)]).unwrap();
-        let empty = Graph::from_edges(0, []).unwrap();
-        let last = Graph::bipartite(1, 3, [(2, 0)]).unwrap();
-        let batch = Batch::new([&first, &empty, &last]).unwrap();
-        assert_eq!(batch.len(), 3);
-        assert_eq!(batch.graph().edges(), [(0, 1), (0, 0), (3, 2)]);
-        assert_eq!(
-            [batch.targets(0), batch.targets(1), batch.targets(2)],
-            [0..2, 2..2, 2..3]
-        );
-        assert_eq!(
-            [batch.sources(0), batch.sources(1), batch.sources(2)],
-            [0..1, 1..1, 1..4]
-        );
-        assert_eq!(
-            [batch.edges(0), batch.edges(1), batch.edges(2)],
-            [0..2, 2..2, 2..3]
-        );
-        assert!(Batch::new([]).unwrap().is_empty());
-    }
-}

@@ -62,19 +62,3 @@ impl Graph {
         self.in_edges(target).filter(fresh).map(|(_, edge)| edge)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_of_each_is_kept() {
-        let edges = [(1, 1), (0, 1), (1, 1), (2, 0), (1, 1), (0, 1)];
-        let graph = Graph::from_edges(3, edges).unwrap();
-        assert_eq!(graph.duplicates(), 3);
-        let once = graph.without_duplicates();
-        assert_eq!((once.removed, &once.kept[..]), (3, &[0, 1, 3][..]));
-        assert_eq!(once.graph.edges(), [(1, 1), (0, 1), (2, 0)]);
-        assert_eq!(once.graph.without_duplicates().removed, 0);
-    }
-}

@@ -37,24 +37,3 @@ impl Graph {
         Self::from_edges(graph.node_bound(), edges)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use petgraph::graph::UnGraph;
-    use petgraph::graph::{DiGraph, NodeIndex};
-
-    #[test]
-    fn directed_edges_stay_so_and_others_go_both_ways() {
-        let mut directed = DiGraph::<&str, f64>::new();
-        let nodes: Vec<NodeIndex> = ["a", "b", "c"].map(|name| directed.add_node(name)).to_vec();
-        directed.add_edge(nodes[2], nodes[0], 1.0);
-        directed.add_edge(nodes[0], nodes[0], 2.0);
-        let graph = Graph::from_petgraph(&directed).unwrap();
-        assert_eq!(graph.targets(), 3);
-        assert_eq!(graph.edges(), [(2, 0), (0, 0)]);
-        let undirected = UnGraph::<(), ()>::from_edges([(1, 1), (0, 2)]);
-        let graph = Graph::from_petgraph(&undirected).unwrap();
-        assert_eq!(graph.edges(), [(1, 1), (0, 2), (2, 0)]);
-    }
-}

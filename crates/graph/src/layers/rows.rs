@@ -28,20 +28,3 @@ pub(super) fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
     });
     sum_of(sums, x.ncols()).into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_make_up_the_whole() {
-        for n in [0, 1, ROWS, 2 * ROWS + 276] {
-            let x = Array2::from_shape_fn((n, 3), |(i, j)| (5 * i + j) as f64);
-            let sum = sum_of_rows(x.view());
-            assert_eq!(sum, x.sum_axis(Axis(0)));
-            let mut y = x.clone();
-            add_to_rows(&mut y, sum.view());
-            assert_eq!(y, &x + sum);
-        }
-    }
-}

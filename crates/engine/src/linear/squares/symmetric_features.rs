@@ -339,23 +339,3 @@ pub(super) fn add_transposed<T: Real>(columns: &[T], width: usize, scale: T, row
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_hold_every_feature_once_and_fit_where_they_can() {
-        for (rows, width) in [(1, 1), (128, 32), (128, 128), (PIECE, 3), (7, 300)] {
-            let mut next = (0, 0);
-            for piece in pieces(rows, width) {
-                assert_eq!((piece.columns.start, piece.features.start), next);
-                let own = piece.columns.clone().map(|a| width - a);
-                assert_eq!(piece.features.len(), own.sum::<usize>());
-                assert!(piece.columns.len() == 1 || piece.features.len() * rows <= PIECE);
-                next = (piece.columns.end, piece.features.end);
-            }
-            assert_eq!(next, (width, count(width)));
-        }
-    }
-}

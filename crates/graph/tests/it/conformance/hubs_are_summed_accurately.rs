@@ -1,4 +1,4 @@
-//! Sums over a million neighbours are as accurate in single precision as those over a few.
+//! Sums over very many neighbours are as accurate in single precision as those over a few.
 
 use crate::conformance::case::{Case, Kind, Size, named};
 use bochner_graph::{Graph, Score, Settings, attend, attend_vjp, convolve};
@@ -26,7 +26,7 @@ fn wide(x: &[f32]) -> Vec<f64> {
 fn outputs_and_gradients_are_those_of_double_precision() {
     let gaussian = Kind::Gaussian { p: None };
     for kind in [Kind::Classic, Kind::Dynamic, gaussian] {
-        let single = Case::<f32>::new(hub(200_000), kind, SIZE).with_attributes();
+        let single = Case::<f32>::new(hub(50_000), kind, SIZE).with_attributes();
         let positive = |x: &Array2<f32>| x.mapv(|x| 0.1 + x.abs().min(1.0));
         let single = Case {
             targets: positive(&single.targets),
@@ -61,11 +61,11 @@ fn outputs_and_gradients_are_those_of_double_precision() {
     }
 }
 
-/// Means of the values 1 to 7, and the gradient of a source that many targets receive.
+/// Means of the values 0.1 to 0.7, and the gradient of a source that many targets receive.
 #[test]
 fn means_and_their_gradients_are_right_to_the_last_digits() {
-    for nodes in [100_000, 1_000_000, 10_000_000] {
-        let values = Array2::from_shape_fn((nodes, 1), |(i, _)| (i % 7 + 1) as f32);
+    for nodes in [65, 300_000] {
+        let values = Array2::from_shape_fn((nodes, 1), |(i, _)| 0.1 * (i % 7 + 1) as f32);
         let exact: f64 = values.iter().map(|&x| f64::from(x)).sum();
         let (one, a) = (Array2::ones((1, 1)), Array2::zeros((1, 2)));
         let settings = Settings::new(Score::Classic { a: a.view() });
@@ -88,10 +88,10 @@ fn means_and_their_gradients_are_right_to_the_last_digits() {
 /// Graph convolution: the hub's row is a weighted sum over all nodes.
 #[test]
 fn a_convolution_sums_as_accurately() {
-    let nodes = 1_000_000;
+    let nodes = 300_000;
     let edges = (1..nodes).flat_map(|node| [(node, 0), (0, node)]);
     let graph = Graph::from_edges(nodes, edges).unwrap();
-    let values = Array2::from_shape_fn((nodes, 1), |(i, _)| (i % 7 + 1) as f32);
+    let values = Array2::from_shape_fn((nodes, 1), |(i, _)| 0.1 * (i % 7 + 1) as f32);
     let sum: f64 = values.iter().skip(1).map(|&x| f64::from(x)).sum();
     let want = sum / ((nodes - 1) as f64).sqrt();
     let error = f64::from(convolve(&graph, values.view()).unwrap()[[0, 0]]) / want - 1.0;

@@ -175,6 +175,7 @@ fn what_is_too_large() {
     ];
     for (change, name, at) in changes {
         let error = changed(KERNEL, change);
+        assert!(error.to_string().ends_with("scale it down"), "{error}");
         let Error::TooLarge {
             what,
             index,
@@ -187,6 +188,13 @@ fn what_is_too_large() {
         assert_eq!((what, &index[..], got), (name, at, -1e200));
         assert!((1e77..1.2e77).contains(&limit));
     }
+    let mut single = Case::<f32>::small(Kind::Classic);
+    single.targets[[3, 0]] = -1e20;
+    let (targets, sources) = (single.targets.view(), single.sources.view());
+    let refused = attend(&single.graph, targets, sources, &single.settings());
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("must stay within 4.2"), "{error}");
+    assert!(error.ends_with("or compute in double precision"), "{error}");
 }
 
 #[test]

@@ -7,12 +7,12 @@ use bochner_graph::{
     AttentionKind, EdgeKernel, Features, Graph, GraphAttention, GraphAttentionConfig, InitialMap,
     Score, Settings, SparseFeatures, attend, dropped_out,
 };
-use bochner_nn::{Parameters, activate};
+use bochner_nn::{Parameter, Parameters, activate};
 use bochner_numerics::{DropoutMask, Seed};
 use bochner_ops::{Activation, Mode};
 use bochner_spectral::{Copula, Direct, Stationarity};
 use dfdx::prelude::*;
-use ndarray::{Array1, Array2, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis as Along, s};
 
 fn near(got: &Array2<f64>, want: &Array2<f64>) -> bool {
     got.dim() == want.dim() && got.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-12)
@@ -41,6 +41,18 @@ fn it_is_attention_between_transformed_features() {
         let weights = layer.weights(&graph, x.view()).unwrap();
         assert!(near(&weights.weights, &attended.weights().weights));
         assert_eq!(weights.edges, graph.edges());
+        // The gradient along the bias is the sum of the cotangent's rows.
+        let recorded = layer.apply(&graph, tensor(&x).leaky_trace(), Mode::Evaluation);
+        let cotangent = normal((graph.targets(), 6), "cotangent");
+        let loss = (recorded.unwrap().output * tensor(&cotangent)).sum();
+        let mut gradients = loss.backward();
+        let bias = layer.bias.as_ref().unwrap().gradient(&mut gradients);
+        let got = Array1::from(bias.unwrap().to_vec());
+        assert!(
+            (got - cotangent.sum_axis(Along(0)))
+                .iter()
+                .all(|x| x.abs() < 1e-12)
+        );
     }
 }
 
