@@ -139,26 +139,6 @@ fn decoding_is_the_whole_pass() {
 }
 
 #[test]
-fn packed_sequences_are_each_alone() {
-    let (x, mask) = (sequence(1, 7), Mask::none().with_packed(&[3, 4]));
-    for variant in variants() {
-        let layer = build(MultiHeadConfig {
-            heads: 2,
-            variant,
-            causal: true,
-            ..Default::default()
-        });
-        let packed = layer.attend_self(x.clone(), &mask, PASS).unwrap();
-        let (packed, inference) = (array(&packed.output), layer.packed().unwrap());
-        for positions in [0..3, 3..7] {
-            let own = s![.., positions, ..];
-            let alone = inference.attend_self(array(&x).slice(own), &Mask::none(), PASS);
-            close(&alone.unwrap(), packed.slice(own), &format!("{layer:?}"));
-        }
-    }
-}
-
-#[test]
 fn attention_to_a_memory_is_decoded_and_inferred() {
     for variant in variants() {
         let is_across = variant.card().cross.is_yes();

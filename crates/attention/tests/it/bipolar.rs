@@ -287,29 +287,6 @@ fn one_key_alone_has_all_the_weight_in_either_precision() {
     one_key_alone_has_all_the_weight::<f64>();
 }
 
-/// A row's own key has the bias zero, and what lies far below it decides what the row is divided by.
-#[test]
-fn a_bias_by_distance_is_the_same_in_both_precisions() {
-    let x = random([1, 2, 70, 64], "queries and keys").mapv(|x: f64| x as f32);
-    let mask = Mask::none();
-    let single = Settings {
-        bias: Some(Bias::alibi()),
-        ..kernels::bipolar::<f32>(0.5, 1.0, &mask)
-    };
-    let double = Settings {
-        bias: Some(Bias::alibi()),
-        ..kernels::bipolar::<f64>(0.5, 1.0, &mask)
-    };
-    let got = weights(x.view(), x.view(), &single).unwrap();
-    let x = x.mapv(f64::from);
-    let want = weights(x.view(), x.view(), &double).unwrap();
-    let near = got
-        .iter()
-        .zip(&want)
-        .all(|(&got, &want)| (f64::from(got) - want).abs() < 1e-5);
-    assert!(near);
-}
-
 /// A shift rounds down by less than a unit a key.
 #[test]
 fn shifts_are_within_a_unit_a_key() {

@@ -90,12 +90,9 @@ fn a_late_large_key_changes_no_earlier_row() {
 /// Near enough to each other that no sum of features of either sign cancels.
 #[test]
 fn features_of_either_sign_follow_their_formula() {
-    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([2, 2, 140, 4], 0.4, name));
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([1, 2, 135, 4], 0.4, name));
     let masks = [Mask::none(), Mask::none().with_causality()];
-    for (mask, form) in masks
-        .iter()
-        .flat_map(|mask| [(mask, Form::LinearTime), (mask, Form::Pairwise)])
-    {
+    for (mask, form) in masks.iter().zip([Form::LinearTime, Form::Pairwise]) {
         let performer = of(RandomFeatureMap::Trigonometric, 100, form);
         let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
         let want = reference(&performer.clone().into(), &inputs, &[], &PASS).unwrap();

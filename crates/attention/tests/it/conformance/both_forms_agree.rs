@@ -1,120 +1,51 @@
-//! The linear-time form is the quadratic form in another order.
+//! The linear-time form is the quadratic form in another order, also where one key is far larger than all others.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::{attend, attend_vjp};
-use bochner_attention::{
-    Form, Magnitude, Mask, Settings,
-    engine::Gradients,
-    kernels::{self, Points},
-};
-use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array4, ArrayBase, Axis, Data, Dimension, s};
-
-/// High enough for `f32`: where a query sees one key only, near a zero of f, the linear-time form's
-/// gradient errs by about epsilon / floor^1.5, which at 1e-3 is the whole tolerance.
-const FLOOR: f64 = 1e-2;
-
-/// Points of one kind, `[sets, heads, R, width]`.
-fn points<T: Real>(sets: usize) -> [Array4<T>; 2] {
-    ["w1", "w2"].map(|name| random((sets, HEADS, 3, WIDTH), name))
-}
-
-fn settings<T: Real>(
-    [w1, w2]: &[Array4<T>; 2],
-    stationary: bool,
-    floor: f64,
-    mask: &Mask,
-) -> Settings<T> {
-    let points = match stationary {
-        true => Points::Stationary { w: w1.view() },
-        false => Points::Nonstationary {
-            w1: w1.view(),
-            w2: w2.view(),
-        },
-    };
-    kernels::squared(points, floor, mask)
-}
-
-fn both<T: Real>(
-    settings: &Settings<T>,
-    Example { q, k, v }: &Example<T>,
-) -> [(Array4<T>, Gradients<T>); 2] {
-    let (q, k, v) = (q.view(), k.view(), v.view());
-    [Form::Pairwise, Form::LinearTime].map(|form| {
-        let settings = Settings {
-            form,
-            ..settings.clone()
-        };
-        let attended = attend(q, k, v, &settings).unwrap();
-        let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
-        let g = attend_vjp(&attended, cotangent.view()).unwrap();
-        (attended.output, g)
-    })
-}
-
-fn assert_within<T: Real, D: Dimension, S: Data<Elem = T>>(
-    tolerance: Tolerance,
-    [want, got]: [&ArrayBase<S, D>; 2],
-    label: &str,
-) {
-    let pairs = got.iter().zip(want);
-    let error = pairs.fold(0.0_f64, |m, (a, b)| {
-        let error = (a.as_f64() - b.as_f64()).abs();
-        if error > m || error.is_nan() {
-            error
-        } else {
-            m
-        }
-    });
-    let bound = tolerance.bound(want.iter().map(|x| x.as_f64()));
-    assert!(error <= bound, "{label}: {error:e} exceeds {bound:e}");
-}
-
-fn check<T: Real>(settings: &Settings<T>, example: &Example<T>, label: &str) {
-    let [(want, want_g), (got, got_g)] = both(settings, example);
-    assert_within(Tolerance::outputs::<T>(), [&want, &got], label);
-    let compare = |name: &str, pair: [&Array4<T>; 2]| {
-        assert_within(
-            Tolerance::gradients::<T>(),
-            pair,
-            &format!("{label}: {name}"),
-        );
-    };
-    compare("q", [&want_g.q, &got_g.q]);
-    compare("k", [&want_g.k, &got_g.k]);
-    compare("v", [&want_g.v, &got_g.v]);
-    let points = |g: &Gradients<T>| g.kernel.clone().unwrap().insert_axis(Axis(3));
-    compare("points", [&points(&want_g), &points(&got_g)]);
-}
-
-/// Values that the linear-time form takes for narrow, and wide ones.
-const VALUE_WIDTHS: [usize; 2] = [VALUE_WIDTH, 17];
-
-fn example<T: Real>(queries: usize, keys: usize, value_width: usize) -> Example<T> {
-    let v = random((BATCH, HEADS, keys, value_width), "v");
-    Example {
-        v,
-        ..Example::new(queries, keys)
-    }
-}
+use bochner_attention::{Form, IkanDirect, Mask, Variant};
+use bochner_numerics::Tolerance;
+use ndarray::{Array4, s};
 
 /// Relative to the largest exponent of the whole sequence, the early rows would vanish.
 #[test]
 fn a_late_large_key() {
-    let length = 700;
-    let places = [0, 127, 128, 300, 699].into_iter();
-    for (at, value_width) in places.flat_map(|at| VALUE_WIDTHS.map(|width| (at, width))) {
-        let mut example = example::<f64>(length, length, value_width);
+    let (length, floor) = (400, 1e-2);
+    let direct = Variant::from(IkanDirect {
+        points: 3,
+        floor,
+        p: 2.0,
+        ..IkanDirect::default()
+    });
+    let forms = [Form::Pairwise, Form::LinearTime];
+    let forms = forms.map(|form| Case::<f64>::of(direct.with_form(form).unwrap()));
+    // Values that the linear-time form takes for narrow, and wide ones.
+    for (at, width) in [
+        (0, 17),
+        (127, VALUE_WIDTH),
+        (128, 17),
+        (300, 17),
+        (399, VALUE_WIDTH),
+    ] {
+        let mut example = Example {
+            v: random((BATCH, HEADS, length, width), "v"),
+            ..Example::new(length, length)
+        };
         example.k.slice_mut(s![.., .., at, ..]).fill(30.0);
-        let points = points(1);
         for mask in [Mask::none().with_causality(), Mask::none()] {
-            let settings = settings(&points, false, FLOOR, &mask);
-            let settings = settings.with_key_weight(Magnitude::Norm { p: 2.0 });
-            check(
-                &settings,
-                &example,
-                &format!("{at} of {value_width}, {mask:?}"),
-            );
+            let label = format!("{at} of {width}, {mask:?}");
+            let close = |got: &Array4<f64>, want: &Array4<f64>, tolerance: Tolerance| {
+                let bound = tolerance.bound(want.iter().copied());
+                assert!((got - want).iter().all(|x| x.abs() <= bound), "{label}");
+            };
+            let [want, got] = forms
+                .each_ref()
+                .map(|form| form.output(&example, &mask, &EVALUATION));
+            close(&got, &want, Tolerance::outputs::<f64>());
+            let [want, got] = forms
+                .each_ref()
+                .map(|form| form.gradients(&example, &mask, &EVALUATION));
+            for (got, want) in got.streams.iter().zip(&want.streams) {
+                close(got, want, Tolerance::gradients::<f64>());
+            }
         }
     }
 }

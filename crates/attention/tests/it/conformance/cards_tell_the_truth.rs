@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::{
-    Bias, Card, Error, Form, Mask, Support, Variant,
+    Bias, Card, Error, Form, Mask,
     card::{Draws, Masks, Penalty, Rows},
     engine::DecoderSize,
     mechanism::Cotangents,
@@ -275,36 +275,6 @@ fn for_every_mechanism() {
         dropout_is_taken_as_claimed(&case);
         state_is_as_claimed(&case);
         penalty_is_as_claimed(&case);
-    }
-}
-
-/// Alternatives named by a refusal exist: some mechanism can do what another cannot.
-#[test]
-fn whatever_one_card_lacks_another_has() {
-    let cards: Vec<Card> = examples().iter().map(Variant::card).collect();
-    type Claim = fn(&Card) -> Support;
-    let claims: [(&str, Claim); 7] = [
-        ("causal", |card| card.causal),
-        ("cross", |card| card.cross),
-        ("shared_keys", |card| card.shared_keys),
-        ("bias", |card| card.bias),
-        ("linear_form", |card| card.linear_form),
-        ("constant_state", |card| card.constant_state),
-        ("weights", |card| card.weights),
-    ];
-    for (name, claim) in claims {
-        let able = cards.iter().any(|card| claim(card).is_yes());
-        assert!(able, "nothing has {name}");
-        for card in &cards {
-            let Err(error) = claim(card).required("what was asked for") else {
-                continue;
-            };
-            let Error::Unsupported { what, instead } = error else {
-                panic!("{name} of {}: {error}", card.name);
-            };
-            assert_eq!(what, "what was asked for");
-            assert!(!instead.is_empty(), "{name} of {}", card.name);
-        }
     }
 }
 

@@ -129,14 +129,6 @@ impl<T: Real> Case<T> {
         self.card.streams.contains(&Stream::Keys) && self.card.weights.is_yes()
     }
 
-    /// The width of the output: without values the card's, or that of the queries.
-    pub(crate) fn output_width(&self) -> usize {
-        match self.card.streams.contains(&Stream::Values) {
-            true => VALUE_WIDTH,
-            false => self.card.output_width.unwrap_or(WIDTH),
-        }
-    }
-
     /// Whether spectral points are drawn in every pass.
     pub(crate) fn is_latent(&self) -> bool {
         let draws = self.card.draws;

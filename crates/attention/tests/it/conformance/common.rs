@@ -113,6 +113,15 @@ pub(crate) fn few_cases<T: Real>() -> Vec<Case<T>> {
     few
 }
 
+/// One mask for a case across blocks: causality or lengths, as far as its card goes.
+pub(crate) fn long_mask(case: &Case<impl Real>, keys: usize) -> Mask {
+    let lengths = Mask::none().with_key_lengths(vec![keys, keys - keys / 3]);
+    let all = [lengths.clone().with_causality(), lengths, Mask::none()];
+    let mut all = all.into_iter();
+    let taken = all.find(|mask| case.card.takes(mask));
+    taken.expect("no mask at all is always taken")
+}
+
 /// A squared kernel in linear time, with a floor that finite differences can see across.
 pub(crate) fn linear_time() -> Variant {
     let usual = IkanDirect {

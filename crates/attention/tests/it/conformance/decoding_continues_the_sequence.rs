@@ -3,13 +3,12 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::attend;
 use bochner_attention::{
-    Form, Magnitude, Mask, Settings,
+    Magnitude, Mask, Settings,
     engine::{Decoder, DecoderSize, Error},
-    kernels::{self, Points},
+    kernels,
 };
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
-use proptest::prelude::*;
 use std::sync::LazyLock;
 
 pub(crate) const SIZE: DecoderSize = DecoderSize {
@@ -65,23 +64,6 @@ fn assert_continues<T: Real>(
     let mut decoder = Decoder::new(settings, SIZE).unwrap();
     let got = decoded(&mut decoder, example, ends);
     assert_within(got.view(), want.view(), &format!("{label} {ends:?}"));
-}
-
-/// The kernels of the mechanisms, and the forms of those that have several.
-fn kernels_and_forms() -> Vec<Settings<f64>> {
-    let w: Array4<f64> = random((1, HEADS, 3, WIDTH), "w");
-    let squared = kernels::squared(Points::Stationary { w: w.view() }, 1e-3, &CAUSAL);
-    vec![
-        Settings::softmax(&CAUSAL),
-        kernels::rbf(&CAUSAL),
-        kernels::expsin(1.3, &CAUSAL),
-        kernels::linear(&CAUSAL),
-        squared.clone(),
-        Settings {
-            form: Form::LinearTime,
-            ..squared
-        },
-    ]
 }
 
 /// The last one overflows.
@@ -155,25 +137,4 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     assert_eq!((uneven.lengths(), uneven.held()), (&[87, 20][..], held));
     going.truncate(0).unwrap();
     assert_eq!((going.lengths(), going.held()), (&[0; BATCH][..], 0));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(5)))]
-
-    /// Wherever the calls begin and end, and however loud the keys are.
-    #[test]
-    fn cuts_do_not_matter(
-        cuts in prop::collection::btree_set(1_usize..40, 0..12),
-        loudness in prop::collection::vec(-3.0_f64..3.0, 40),
-        kind in 0_usize..6,
-        magnitude in 0_usize..4,
-    ) {
-        let mut example = Example::<f64>::new(40, 40);
-        for (mut k, loudness) in example.k.axis_iter_mut(Axis(2)).zip(&loudness) {
-            k *= loudness.exp();
-        }
-        let ends: Vec<usize> = cuts.into_iter().chain([40]).collect();
-        let settings = kernels_and_forms().swap_remove(kind).with_key_weight(MAGNITUDES[magnitude]);
-        assert_continues(&settings, &example, &ends, &format!("{settings:?}"));
-    }
 }

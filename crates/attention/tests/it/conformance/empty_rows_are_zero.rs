@@ -48,26 +48,3 @@ pub(crate) fn nothing_comes_of_nothing(case: &Case<f64>) {
 fn weights_outputs_and_gradients() {
     cases().iter().for_each(nothing_comes_of_nothing);
 }
-
-#[test]
-fn nothing_at_all_is_kept() {
-    let mask = Mask::none().with_key_lengths(vec![0, 0]);
-    for case in cases::<f32>().iter().filter(|case| case.card.takes(&mask)) {
-        let example = case.example(3, 4);
-        let output = case.output(&example, &mask, &TRAINING);
-        assert!(output.iter().all(|&x| x == 0.0), "{}", case.name);
-        let gradients = case.gradients(&example, &mask, &TRAINING);
-        assert!(
-            gradients.streams[1]
-                .iter()
-                .chain(&gradients.streams[2])
-                .all(|&x| x == 0.0)
-        );
-        assert!(
-            gradients.streams[0]
-                .iter()
-                .chain(&gradients.parameters)
-                .all(|x| x.is_finite())
-        );
-    }
-}

@@ -1,7 +1,6 @@
 //! Fewer heads of keys and values than of queries are those heads repeated.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::attend;
 use bochner_attention::{
     Error, Mask, Settings,
     engine::{Decoder, DecoderSize},
@@ -97,24 +96,4 @@ fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
         .push(array(4, 2).view(), array(4, 3).view(), None)
         .unwrap();
     assert_eq!(decoder.held(), 2 * held);
-}
-
-#[test]
-fn heads_that_do_not_divide_are_named() {
-    let array = |heads, width| Array4::<f64>::ones((1, heads, 3, width));
-    let (q, settings) = (array(6, 2), Settings::softmax(&Mask::none()));
-    let [k, v] = ["heads of k", "v"];
-    for (heads_of_k, heads_of_v, name) in [(4, 4, k), (12, 12, k), (3, 2, v), (6, 3, v)] {
-        let (k, v) = (array(heads_of_k, 2), array(heads_of_v, 5));
-        let refused = attend(q.view(), k.view(), v.view(), &settings);
-        let error = refused.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("`{name}`")), "{error}");
-    }
-    let (k, v) = (array(4, 2), array(4, 5));
-    let error = attend(q.view(), k.view(), v.view(), &settings).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`heads of k` is 4, but must be a divisor of 6, the heads of q: heads are axis 1 of [batch, heads, time, \
-         width]"
-    );
 }

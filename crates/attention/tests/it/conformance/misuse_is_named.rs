@@ -2,47 +2,12 @@ use crate::conformance::common::*;
 use crate::conformance::plain::attend;
 use crate::names;
 use bochner_attention::{
-    Card, Error, IkanDirect, Mask, Mechanism, Mikan, Pass, Primal,
+    Error, Mask, Pass,
     kernels::{self, Points},
     mechanism::Cotangents,
 };
 use bochner_numerics::Seed;
 use ndarray::Array4;
-
-/// Settings that are read are refused in `settings_survive_serde`.
-#[test]
-fn settings_out_of_range() {
-    let (points, eta, p) = (0, f64::NAN, f64::INFINITY);
-    let names = |mechanism: &dyn Mechanism<f64>, name| {
-        let mut rng = Seed::new(0).stream("initial values");
-        let initial = mechanism.initial(size(), &mut rng).map(drop);
-        for got in [mechanism.validate(), initial] {
-            let error = got.unwrap_err();
-            assert!(names(&error, name), "{mechanism:?}: {error}");
-        }
-    };
-    names(
-        &IkanDirect {
-            points,
-            ..IkanDirect::default()
-        },
-        "points",
-    );
-    names(
-        &Mikan {
-            p,
-            ..Mikan::default()
-        },
-        "p",
-    );
-    names(
-        &Primal {
-            eta,
-            ..Primal::default()
-        },
-        "eta",
-    );
-}
 
 #[test]
 fn shapes_that_do_not_fit() {
@@ -100,36 +65,8 @@ fn masks_and_parameters_that_do_not_fit() {
         let (seed, dropout) = (Seed::new(0), 1.0);
         let got = case.forward(&example, &mask, &Pass::Training { seed, dropout });
         let named = got.is_err_and(|error| names(&error, "weight dropout"));
-        assert!(named || !case.has_pairs(), "{}", case.name);
+        assert!(named, "{}", case.name);
     }
-}
-
-#[test]
-fn dropout_where_there_are_no_weights() {
-    let mut refusals = 0;
-    for case in cases::<f64>()
-        .iter()
-        .filter(|case| !case.card.weights.is_yes())
-    {
-        let (example, mask) = (case.example(4, 4), Mask::none());
-        let inputs = case.inputs(&example, &mask);
-        let got = (case.mechanism()).forward(&inputs, &case.parameters, &TRAINING);
-        let dropped = |what: &str| what.contains("dropout");
-        assert!(matches!(got, Err(Error::Unsupported { what, .. }) if dropped(what)));
-        let pass = TRAINING.for_card(&case.card);
-        assert!(
-            (case.mechanism())
-                .forward(&inputs, &case.parameters, &pass)
-                .is_ok()
-        );
-        let (seed, dropout) = (TRAINING.seed(), 5.0);
-        let pass = Pass::Training { seed, dropout }.for_card(&case.card);
-        let got = (case.mechanism()).forward(&inputs, &case.parameters, &pass);
-        assert!(matches!(got, Err(Error::Argument(_))));
-        refusals += 1;
-    }
-    assert!(refusals > 0);
-    assert_eq!(TRAINING.for_card(&Card::PAIRWISE), TRAINING);
 }
 
 #[test]

@@ -29,6 +29,5 @@ mod shapes_follow_the_inputs;
 mod the_copula_mixes_the_heads;
 mod the_future_does_not_matter;
 mod threads_change_nothing;
-mod training_without_dropout_is_evaluation;
 mod weights_are_distributions;
 mod what_else_is_in_the_batch_changes_nothing;

@@ -55,22 +55,6 @@ fn keys_and_values_that_no_query_sees() {
     cases().iter().for_each(the_unseen_does_not_matter);
 }
 
-/// A key behind a matrix has no effect even if it is louder than all others, in training, where magnitudes are dropped.
-#[test]
-fn a_loud_key_that_no_query_sees() {
-    let mut seen = ndarray::Array2::from_elem((6, 6), true);
-    seen.column_mut(2).fill(false);
-    let mask = Mask::none().with_matrix(seen.view());
-    let example = Example::<f64>::new(6, 6);
-    let mut loud = example.clone();
-    loud.k.slice_mut(s![.., .., 2, ..]).fill(40.0);
-    let cases = cases::<f64>().into_iter();
-    for case in cases.filter(|case| !case.sees_everything() && case.card.takes(&mask)) {
-        let want = case.output(&example, &mask, &TRAINING);
-        assert_eq!(case.output(&loud, &mask, &TRAINING), want, "{}", case.name);
-    }
-}
-
 /// A NaN that a query does see is reported, or shows in the output.
 #[test]
 fn a_kept_nan_shows() {

@@ -1,7 +1,7 @@
 //! Sequences one after the other in one example are those of a padded batch.
 
 use crate::conformance::common::*;
-use bochner_attention::{Copula, Error, Mask, Mechanism, Mikan, Posterior, card::Draws};
+use bochner_attention::{Mask, card::Draws};
 use ndarray::{Array, Array1, Array4, Axis, Ix3, Ix4, s};
 
 const LENGTHS: [usize; 4] = [70, 3, 0, 40];
@@ -70,57 +70,4 @@ fn of_every_mechanism_that_goes_pair_by_pair() {
         }
     }
     assert!(compared > 20, "{compared}");
-}
-
-/// Points that do not depend on the sequences are those of every sequence of an example; others are refused.
-#[test]
-fn of_points_that_are_drawn() {
-    let own = Mikan {
-        points: 4,
-        copula: Copula::Free,
-        posterior: Posterior::Unconditional,
-        ..Mikan::default()
-    };
-    let parameters: Vec<f64> = {
-        let mut rng = bochner_numerics::Seed::new(8).stream("initial values");
-        own.initial(size(), &mut rng).unwrap()
-    };
-    let eps: Array4<f64> = random((1, HEADS, own.points, WIDTH), "noise");
-    let parts = [(WIDTH, "q"), (WIDTH, "k"), (VALUE_WIDTH, "v")];
-    let [q, k, v] = parts.map(|(width, purpose)| padded(width, purpose));
-    let packed = Example {
-        q: pack(&q),
-        k: pack(&k),
-        v: pack(&v),
-    };
-    let mask = Mask::none().with_packed(&LENGTHS);
-    let inputs = packed.inputs(&mask);
-    let got = own.forward_with(&inputs, &parameters, &EVALUATION, eps.clone());
-    let (got, none, mut from) = (got.unwrap().output, Mask::none(), 0);
-    for (b, length) in LENGTHS
-        .into_iter()
-        .enumerate()
-        .filter(|&(_, length)| length > 0)
-    {
-        let one = |x: &Array4<f64>| x.slice(s![b..b + 1, .., ..length, ..]).to_owned();
-        let alone = Example {
-            q: one(&q),
-            k: one(&k),
-            v: one(&v),
-        };
-        let inputs = alone.inputs(&none);
-        let want = own.forward_with(&inputs, &parameters, &EVALUATION, eps.clone());
-        let rows = s![.., .., from..from + length, ..];
-        assert_close(
-            &got.slice(rows).to_owned(),
-            &want.unwrap().output,
-            "a sequence",
-        );
-        from += length;
-    }
-    let inferred = Mikan::default();
-    let mut rng = bochner_numerics::Seed::new(8).stream("initial values");
-    let parameters = inferred.initial(size(), &mut rng).unwrap();
-    let got = inferred.forward(&packed.inputs(&mask), &parameters, &EVALUATION);
-    assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
 }

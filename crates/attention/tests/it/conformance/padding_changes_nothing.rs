@@ -45,11 +45,6 @@ fn keys_can_be_padded_by(more: usize, case: &Case<f64>) {
     assert_eq!(got, want, "{} {more}", case.name);
 }
 
-pub(crate) fn keys_can_be_padded(case: &Case<f64>) {
-    keys_can_be_padded_by(1, case);
-    keys_can_be_padded_by(3, case);
-}
-
 /// Self-attention of sequences that are padded as a whole, causal where it can be.
 pub(crate) fn sequences_can_be_padded(case: &Case<f64>) {
     let (length, more) = (6, 3);
@@ -86,16 +81,13 @@ pub(crate) fn sequences_can_be_padded(case: &Case<f64>) {
     }
 }
 
+/// By one key, and by more than a block.
 #[test]
 fn padded_keys() {
-    cases().iter().for_each(keys_can_be_padded);
-}
-
-#[test]
-fn many_padded_keys() {
-    cases()
-        .iter()
-        .for_each(|case| keys_can_be_padded_by(600, case));
+    for case in cases() {
+        keys_can_be_padded_by(1, &case);
+        keys_can_be_padded_by(600, &case);
+    }
 }
 
 #[test]

@@ -2,32 +2,6 @@ use crate::conformance::common::*;
 use bochner_attention::{find, registry};
 use std::collections::HashSet;
 
-/// Outputs, weights and gradients have the shapes of the streams that the card names.
-pub(crate) fn shapes_are_as_claimed(case: &Case<f64>) {
-    for (queries, keys) in [(1, 1), (5, 6), (6, 2)] {
-        let mask = Default::default();
-        let example = case.example(queries, keys);
-        let queries = example.q.dim().2;
-        let forward = case.forward(&example, &mask, &EVALUATION).unwrap();
-        let shape = [BATCH, HEADS, queries, case.output_width()];
-        assert_eq!(forward.output.shape(), shape, "{}", case.name);
-        assert_eq!(forward.penalty.shape(), [BATCH]);
-        if let Some(weights) = case.weights(&example, &mask, &EVALUATION) {
-            assert_eq!(weights.shape(), [BATCH, HEADS, queries, keys]);
-        }
-        let gradients = case.gradients(&example, &mask, &TRAINING);
-        assert_eq!(gradients.streams[0].shape(), example.q.shape());
-        assert_eq!(gradients.streams[1].shape(), example.k.shape());
-        assert_eq!(gradients.streams[2].shape(), example.v.shape());
-        assert_eq!(gradients.parameters.len(), case.parameters.len());
-    }
-}
-
-#[test]
-fn of_every_mechanism() {
-    cases().iter().for_each(shapes_are_as_claimed);
-}
-
 #[test]
 fn the_memory_layout_of_the_inputs_does_not_matter() {
     let mask = Default::default();

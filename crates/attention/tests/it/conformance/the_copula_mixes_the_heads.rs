@@ -22,48 +22,6 @@ fn parameters(mikan: &Mikan) -> Vec<f64> {
     std::mem::take(&mut cases[0].parameters)
 }
 
-/// A factor at independence is no copula at all, value for value.
-#[test]
-fn the_identity_factor_is_independence() {
-    let (independent, free) = (mikan(Copula::Independent), mikan(Copula::Free));
-    let example = Example::<f64>::new(5, 6);
-    let mask = Mask::none().with_key_lengths(vec![6, 3]);
-    let inputs = example.inputs(&mask);
-    let own = parameters(&independent);
-    let mut with_zeros = own.clone();
-    with_zeros.resize(parameters(&free).len(), 0.0);
-
-    let a = independent
-        .forward_with(&inputs, &own, &EVALUATION, noise())
-        .unwrap();
-    let b = free
-        .forward_with(&inputs, &with_zeros, &EVALUATION, noise())
-        .unwrap();
-    assert_eq!(a.output, b.output);
-    assert_eq!(a.penalty, b.penalty);
-
-    let (output, penalty) = cotangents(&a);
-    let cotangents = Cotangents {
-        output: output.view(),
-        penalty: penalty.view(),
-    };
-    let a = independent
-        .backward_with(&inputs, &own, &EVALUATION, &a, cotangents)
-        .unwrap();
-    let b = free
-        .backward_with(&inputs, &with_zeros, &EVALUATION, &b, cotangents)
-        .unwrap();
-    assert_same_gradients(
-        &bochner_attention::mechanism::Gradients {
-            parameters: b.gradients.parameters[..own.len()].to_vec(),
-            ..b.gradients
-        },
-        &a.gradients,
-        "at independence",
-    );
-    assert_close(&b.eps, &a.eps, "noise");
-}
-
 /// One draw of the latent, and what it was drawn from.
 struct Draw {
     name: String,

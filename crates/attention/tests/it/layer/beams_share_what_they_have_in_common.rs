@@ -1,9 +1,11 @@
 //! Sequences that have branched off each other decode as each of them would alone, however they go on.
 
-use super::{PASS, WIDTH, array, build, close, layer, sequence, two_heads};
+use super::{
+    PASS, WIDTH, array, build, close, direct, features, latent, layer, sequence, two_heads,
+};
 use bochner_attention::{
-    Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Performer,
-    PositionBias, Posterior, RbfOnly, Rotary, Softmax, Variant, layer::MultiHeadDecoder,
+    Expsin, Form, Linear, Mask, MultiHead, MultiHeadConfig, PositionBias, RbfOnly, Rotary, Softmax,
+    Variant, layer::MultiHeadDecoder,
 };
 use bochner_numerics::Seed;
 use dfdx::prelude::*;
@@ -13,16 +15,6 @@ use std::collections::HashSet;
 
 /// Layers whose decoders share what sequences have in common, and layers whose decoders copy it.
 fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
-    let direct = |form| IkanDirect {
-        p: 1.5,
-        points: 4,
-        form,
-        ..Default::default()
-    };
-    let performer = Performer {
-        points: 4,
-        ..Default::default()
-    };
     let softmax = two_heads(Softmax::default().into());
     let windowed = MultiHeadConfig {
         window: Some([4, 0]),
@@ -45,14 +37,14 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         (softmax, true),
         (sharing(Softmax::default().into()), true),
         (sharing(Linear {}.into()), true),
-        (sharing(direct(Form::Pairwise).into()), true),
-        (sharing(direct(Form::LinearTime).into()), false),
+        (sharing(direct(Form::Pairwise)), true),
+        (sharing(direct(Form::LinearTime)), false),
         (two_heads(RbfOnly {}.into()), true),
         (two_heads(Expsin::default().into()), true),
         (two_heads(Linear {}.into()), true),
-        (two_heads(direct(Form::Pairwise).into()), true),
-        (two_heads(direct(Form::LinearTime).into()), false),
-        (two_heads(performer.into()), false),
+        (two_heads(direct(Form::Pairwise)), true),
+        (two_heads(direct(Form::LinearTime)), false),
+        (two_heads(features(Form::Automatic)), false),
         (windowed, false),
         (biased, false),
         (rotary, true),
@@ -211,14 +203,7 @@ fn what_was_passed_together_can_be_forgotten() {
 /// Points that differ from sequence to sequence go along with what a sequence becomes.
 #[test]
 fn branches_keep_the_points_of_their_sequence() {
-    let latent = Mikan {
-        p: 1.5,
-        points: 4,
-        copula: Copula::Free,
-        posterior: Posterior::Unconditional,
-        ..Mikan::default()
-    };
-    let (layer, x) = (layer(latent.into()), array(&sequence(4, 6)));
+    let (layer, x) = (layer(latent().into()), array(&sequence(4, 6)));
     let mut decoder = layer.decoder(2, Form::Pairwise, PASS).unwrap();
     decoder.step(x.slice(s![..2, ..3, ..])).unwrap();
     let (before, parents) = (decoder.clone(), [1, 0, 1, 1]);

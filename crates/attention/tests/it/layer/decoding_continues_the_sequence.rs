@@ -1,91 +1,33 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
-use super::{PASS, array, build, close, layer, sequence, two_heads};
+use super::{PASS, array, build, close, direct, features, latent, layer, sequence, two_heads};
 use bochner_attention::{
-    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer,
-    PositionBias, Posterior, RbfOnly, Softmax, Variant,
+    Error, Expsin, Form, Linear, Mask, Mikan, MultiHeadConfig, Pass, Posterior, RbfOnly, Softmax,
+    Variant,
 };
 use bochner_numerics::operations::count;
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array2, Array3, Axis, s};
 
-fn latent() -> Mikan {
-    Mikan {
-        p: 1.5,
-        points: 4,
-        copula: Copula::Free,
-        posterior: Posterior::Unconditional,
-        ..Mikan::default()
-    }
-}
-
 /// Mechanisms that can decode, with their forms.
 fn variants() -> [(Variant, &'static [Form]); 9] {
     const ALL: &[Form] = &[Form::Automatic, Form::Pairwise, Form::LinearTime];
-    let direct = |form| IkanDirect {
-        p: 1.5,
-        points: 4,
-        form,
-        ..Default::default()
-    };
-    let features = |form| Performer {
-        points: 4,
-        form,
-        ..Default::default()
-    };
     [
         (Softmax::default().into(), &[Form::Automatic]),
         (RbfOnly {}.into(), &[Form::Automatic]),
         (Expsin::default().into(), &[Form::Automatic]),
         (Linear {}.into(), &[Form::Automatic]),
-        (direct(Form::Automatic).into(), ALL),
-        (direct(Form::LinearTime).into(), ALL),
-        (features(Form::Automatic).into(), ALL),
-        (features(Form::Pairwise).into(), ALL),
+        (direct(Form::Automatic), ALL),
+        (direct(Form::LinearTime), ALL),
+        (features(Form::Automatic), ALL),
+        (features(Form::Pairwise), ALL),
         (latent().into(), &[Form::Pairwise, Form::LinearTime]),
     ]
-}
-
-#[test]
-fn step_by_step() {
-    let x = sequence(2, 7);
-    for (variant, forms) in variants() {
-        let layer = layer(variant);
-        let mask = Mask::none().with_causality();
-        let want = array(&layer.attend_self(x.clone(), &mask, PASS).unwrap().output);
-        for &form in forms {
-            let mut decoder = layer.decoder(2, form, PASS).unwrap();
-            for positions in [0..3, 3..4, 4..5, 5..7] {
-                let piece = s![.., positions.clone(), ..];
-                let got = decoder.step(array(&x).slice(piece)).unwrap();
-                close(got.view(), want.slice(piece), (form, &layer));
-            }
-            assert_eq!(decoder.lengths(), [7, 7]);
-        }
-    }
 }
 
 /// A decoder that is asked for no form keeps the mechanism's own, and sums for random features whose form is open.
 #[test]
 fn a_state_grows_unless_its_form_is_linear_in_time() {
-    let direct = |form| -> Variant {
-        let points = 4;
-        IkanDirect {
-            points,
-            form,
-            ..Default::default()
-        }
-        .into()
-    };
-    let features = |form| -> Variant {
-        let points = 4;
-        Performer {
-            points,
-            form,
-            ..Default::default()
-        }
-        .into()
-    };
     for (variant, asked, grows) in [
         (Softmax::default().into(), Form::Automatic, true),
         (direct(Form::Automatic), Form::Automatic, true),
@@ -117,47 +59,15 @@ fn a_state_grows_unless_its_form_is_linear_in_time() {
 /// A window leaves random features no sums: without a form of their own they keep pairs.
 #[test]
 fn random_features_under_a_window_keep_what_it_reaches() {
-    let variant = Performer {
-        points: 4,
-        ..Default::default()
-    }
-    .into();
     let config = MultiHeadConfig {
         window: Some([4, 0]),
-        ..two_heads(variant)
+        ..two_heads(features(Form::Automatic))
     };
     let (layer, x) = (build::<f64>(config), sequence(2, 9));
     let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
     let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
     let got = decoder.step(array(&x).view()).unwrap();
     close(got.view(), array(&want.output).view(), &layer);
-}
-
-/// A layer with a window, a position bias and fewer heads of keys than of queries, long after its first positions are
-/// forgotten.
-#[test]
-fn beyond_a_window() {
-    let x = sequence(2, 90);
-    for position_bias in [PositionBias::Alibi, PositionBias::Learned { reach: 2 }] {
-        let config = MultiHeadConfig {
-            window: Some([4, 0]),
-            kv_heads: Some(1),
-            position_bias,
-            ..two_heads(Softmax::default().into())
-        };
-        let mut layer = build::<f64>(config);
-        if let Some(table) = &mut layer.position_bias {
-            table.copy_from(&[0.1, -0.4, 0.7, 0.2, 0.0, -0.3, 0.5, 0.9, -0.2, 0.6]);
-        }
-        let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
-        let want = array(&want.output);
-        let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
-        for t in 0..90 {
-            let piece = s![.., t..t + 1, ..];
-            let got = decoder.step(array(&x).slice(piece)).unwrap();
-            close(got.view(), want.slice(piece), (t, &layer));
-        }
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use bochner_attention::{
     Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Performer, Softmax,
-    StaticConfig, Variant, card::Penalty, mechanism::Redraw,
+    StaticConfig, card::Penalty, mechanism::Redraw,
 };
 use bochner_nn::{Checkpoint, CheckpointError};
 use bochner_numerics::Seed;
@@ -194,36 +194,6 @@ fn every_mechanism_with_a_penalty_is_refused() {
         let (penalty, layer) = (variant.card().penalty, super::layer(variant));
         let passed = layer.try_forward(super::sequence(2, 4).leaky_trace());
         assert_eq!(passed.is_ok(), penalty == Penalty::None, "{layer:?}");
-    }
-}
-
-/// Sizes that are only known at run time give the same numbers.
-#[test]
-fn sizes_may_be_types_or_numbers() {
-    let device = Cpu::default();
-    let variants: [Variant; 3] =
-        [Plain::config(), Direct::config(), Latent::config()].map(|c| c.variant);
-    for variant in variants {
-        let config = MultiHeadConfig {
-            heads: 2,
-            variant,
-            ..Default::default()
-        };
-        let rng = || Seed::new(6).stream("initial values");
-        let known: MultiHead<Const<EMBED>, f64> =
-            MultiHead::try_new(&device, Const, config.clone(), &mut rng()).unwrap();
-        let unknown: MultiHead<usize, f64> =
-            MultiHead::try_new(&device, EMBED, config, &mut rng()).unwrap();
-        let values: Vec<f64> = sequence(&device)
-            .as_vec()
-            .into_iter()
-            .map(f64::from)
-            .collect();
-        let a: Tensor<Rank3<2, 4, EMBED>, f64, Cpu> =
-            device.tensor_from_vec(values.clone(), Default::default());
-        let b: Tensor<(usize, usize, usize), f64, Cpu> =
-            device.tensor_from_vec(values, (2, 4, EMBED));
-        assert_eq!(known.forward(a).as_vec(), unknown.forward(b).as_vec());
     }
 }
 

@@ -17,7 +17,8 @@ mod time_is_an_input;
 mod weights_of_torch;
 
 use bochner_attention::{
-    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,
+    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Performer, Posterior,
+    Variant, registry,
 };
 use bochner_nn::Element;
 use bochner_numerics::{Seed, Tolerance};
@@ -32,17 +33,39 @@ type Sequences<E> = Tensor<(usize, usize, usize), E, Cpu>;
 
 /// Every mechanism, and those whose kernel is known before the sequences.
 fn variants() -> impl Iterator<Item = Variant> {
-    let linear = IkanDirect {
-        form: Form::LinearTime,
+    let defaults = registry().into_iter();
+    defaults.chain([direct(Form::LinearTime), latent().into()])
+}
+
+/// A squared kernel with four points.
+fn direct(form: Form) -> Variant {
+    let (p, points) = (1.5, 4);
+    Variant::from(IkanDirect {
+        p,
+        points,
+        form,
         ..Default::default()
-    };
-    let unconditional = Mikan {
+    })
+}
+
+/// Random features of four points.
+fn features(form: Form) -> Variant {
+    Variant::from(Performer {
+        points: 4,
+        form,
+        ..Default::default()
+    })
+}
+
+/// Points that are drawn without a look at the sequence.
+fn latent() -> Mikan {
+    Mikan {
+        p: 1.5,
+        points: 4,
         copula: Copula::Free,
         posterior: Posterior::Unconditional,
-        ..Default::default()
-    };
-    let defaults = registry().into_iter();
-    defaults.chain([linear.into(), unconditional.into()])
+        ..Mikan::default()
+    }
 }
 
 /// Variants that attend to another sequence too.

@@ -48,7 +48,7 @@ fn check<E: Element>(time: usize, scale: f64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(32)))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(64)))]
 
     #[test]
     fn of_a_sequence(time in 2..40_usize, exponent in -60..20_i32) {

@@ -110,102 +110,53 @@ fn widths_and_biases() {
 }
 
 #[test]
-fn parameters_are_named_and_sized_by_them() {
-    let named = |config| {
-        let mut all = Vec::new();
-        build::<f64>(config).for_each("", &mut |name, x| all.push((name.to_owned(), x.dims())));
-        all
-    };
+fn parameters_are_named_and_sized_by_the_settings() {
     let variant = IkanDirect {
         points: 3,
         ..Default::default()
     };
-    let config = MultiHeadConfig {
-        heads: 2,
-        variant: variant.into(),
-        ..Default::default()
-    };
-    let all = named(config.clone());
-    let names: Vec<&str> = all.iter().map(|(name, _)| &name[..]).collect();
-    let [q, k, v, o] = ["query", "key", "value", "output"]
-        .map(|map| [format!("{map}.weight"), format!("{map}.bias")]);
-    let want: Vec<_> = [q, k, v, o]
-        .into_iter()
-        .flatten()
-        .chain(["kernel".to_owned()])
-        .collect();
-    assert_eq!(names, want);
-    let config = MultiHeadConfig {
+    let layer = build::<f64>(MultiHeadConfig {
         key_width: Some(4),
         value_width: Some(5),
         bias: false,
-        ..config
-    };
+        position_bias: PositionBias::Learned { reach: 2 },
+        ..two_heads(variant.into())
+    });
+    let mut all = Vec::new();
+    layer.for_each("", &mut |name, x| all.push((name.to_owned(), x.dims())));
     let want = [
         ("query.weight", vec![8, WIDTH]),
         ("key.weight", vec![8, WIDTH]),
         ("value.weight", vec![10, WIDTH]),
         ("output.weight", vec![WIDTH, 10]),
+        ("position_bias", vec![2, 5]),
         ("kernel", vec![2 * 2 * 3 * 4]),
     ];
-    assert_eq!(
-        named(config),
-        want.map(|(name, dims)| (name.to_owned(), dims))
-    );
+    assert_eq!(all, want.map(|(name, dims)| (name.to_owned(), dims)));
 }
 
+/// Queries are the last positions of the memory.
 #[test]
-fn causality() {
-    let of = |causal| {
-        let variant = Softmax::default().into();
-        build(MultiHeadConfig {
-            heads: 2,
-            variant,
+fn causality_of_two_sequences() {
+    let [layer, free] = [true, false].map(|causal| {
+        build::<f64>(MultiHeadConfig {
             causal,
-            ..Default::default()
+            ..two_heads(Softmax::default().into())
         })
-    };
-    let (layer, free) = (of(true), of(false));
-    let (x, y) = (sequence(2, 5), sequence(2, 7));
-    let mask = Mask::none().with_key_lengths(vec![2, 5]);
-    let longer = Mask::none().with_key_lengths(vec![2, 7]);
-    let causal = |mask: &Mask| mask.clone().with_causality();
-    let want = free
-        .attend_self(x.clone(), &causal(&mask), PASS)
-        .unwrap()
-        .output;
-    assert_ne!(
-        want.as_vec(),
-        free.attend_self(x.clone(), &mask, PASS)
-            .unwrap()
-            .output
-            .as_vec()
-    );
-    let got = layer.attend_self(x.clone(), &mask, PASS).unwrap().output;
-    assert_eq!(got.as_vec(), want.as_vec());
-    let packed = layer.packed().unwrap();
-    let inferred = packed.attend_self(array(&x).view(), &mask, PASS);
-    assert_eq!(inferred.unwrap(), array(&want));
-    let [got, want] = [(&layer, &longer), (&free, &causal(&longer))].map(|(layer, mask)| {
-        layer
-            .attend(x.clone(), y.clone(), mask, PASS)
-            .unwrap()
-            .output
-            .as_vec()
     });
-    assert_eq!(got, want);
-    let [got, want] = [(&layer, &longer), (&free, &causal(&longer))].map(|(layer, mask)| {
-        layer
-            .inspect(x.clone(), y.clone(), mask, PASS)
-            .unwrap()
-            .weights
+    let (x, y) = (sequence(2, 5), sequence(2, 7));
+    let lengths = Mask::none().with_key_lengths(vec![2, 7]);
+    let causal = lengths.clone().with_causality();
+    let [got, want] = [(&layer, &lengths), (&free, &causal)].map(|(layer, mask)| {
+        let attended = layer.attend(x.clone(), y.clone(), mask, PASS).unwrap();
+        let seen = layer.inspect(x.clone(), y.clone(), mask, PASS).unwrap();
+        (attended.output.as_vec(), seen.weights)
     });
     assert_eq!(got, want);
     let seed = layer.config().seed;
-    let want = free.attend_self(x.clone(), &causal(&Mask::none()), Pass::Evaluation { seed });
-    let want = want.unwrap().output.as_vec();
-    assert_eq!(layer.forward(x.clone()).as_vec(), want);
-    assert_eq!(of(true).forward_mut(x).as_vec(), want);
+    let causal = Mask::none().with_causality();
+    let want = free.attend_self(x.clone(), &causal, Pass::Evaluation { seed });
+    assert_eq!(layer.forward(x).as_vec(), want.unwrap().output.as_vec());
 }
 
 /// A window and a bias by position are the mechanism's under that mask and with that bias: on the tape,
@@ -342,69 +293,28 @@ fn windows_of_a_mask_and_of_the_layer() {
     );
 }
 
-/// A learnt table is saved and loaded with the other parameters.
-#[test]
-fn a_learnt_position_bias_is_a_parameter() {
-    let config = MultiHeadConfig {
-        heads: 2,
-        position_bias: PositionBias::Learned { reach: 2 },
-        ..Default::default()
-    };
-    let mut layer: MultiHead<usize, f64> = build(config);
-    let mut seen = Vec::new();
-    layer.for_each_mut("", &mut |name, x| {
-        if name == "position_bias" {
-            assert_eq!(x.dims(), [2, 5]);
-            seen.push(name.to_owned());
-        }
-    });
-    assert_eq!(seen.len(), 1);
-    let x = sequence(2, 4);
-    let attended = layer
-        .attend_self(x.leaky_trace(), &Mask::none(), PASS)
-        .unwrap();
-    let gradients = attended.output.square().mean::<Rank0, _>().backward();
-    let table = gradients.get(layer.position_bias.as_ref().unwrap());
-    assert!(table.as_vec().iter().any(|&x| x != 0.0));
-}
-
-/// Primal-Attention has a width of its own, which the layer follows; what it cannot follow is refused when the
-/// layer is built.
+/// Primal-Attention has a width of its own, which the layer follows.
 #[test]
 fn widths_of_a_mechanism_without_values() {
     let x = sequence(2, 5);
-    for (weights, key_width) in [
-        (PrimalWeights::Parameters, Some(5)),
-        (PrimalWeights::Parameters, None),
-        (Primal::default().weights, None),
-        (Primal::default().weights, Some(3)),
+    for (weights, key_width, value_width) in [
+        (PrimalWeights::Parameters, Some(5), Some(4)),
+        (Primal::default().weights, None, Some(4)),
+        (Primal::default().weights, Some(3), None),
     ] {
-        for value_width in [None, Some(4)] {
-            let primal = Primal {
-                rank: 2,
-                weights,
-                value_width,
-                ..Primal::default()
-            };
-            let layer = build::<f64>(MultiHeadConfig {
-                heads: 2,
-                variant: primal.into(),
-                key_width,
-                ..Default::default()
-            });
-            let attended = layer.attend_self(x.clone(), &Mask::none(), PASS);
-            assert_eq!(attended.unwrap().output.shape(), x.shape());
-        }
+        let primal = Primal {
+            rank: 2,
+            weights,
+            value_width,
+            ..Primal::default()
+        };
+        let layer = build::<f64>(MultiHeadConfig {
+            key_width,
+            ..two_heads(primal.into())
+        });
+        let attended = layer.attend_self(x.clone(), &Mask::none(), PASS);
+        assert_eq!(attended.unwrap().output.shape(), x.shape());
     }
-    let config = MultiHeadConfig {
-        heads: 2,
-        variant: Primal::default().into(),
-        key_width: Some(5),
-        ..Default::default()
-    };
-    let mut rng = Seed::new(1).stream("initial values");
-    let layer = MultiHead::<usize, f64>::try_new(&Cpu::default(), WIDTH, config, &mut rng);
-    assert!(matches!(layer, Err(Error::Unsupported { .. })), "{layer:?}");
 }
 
 /// A mechanism of one sequence does not look at the memory alone.

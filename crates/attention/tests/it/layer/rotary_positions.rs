@@ -101,25 +101,6 @@ fn every_mechanism_that_compares_queries_and_keys_obeys_and_the_others_refuse() 
     assert!(obeyed > 5 && refused > 0, "{obeyed} {refused}");
 }
 
-/// Outputs depend on differences of positions: a window sees the same at every position.
-#[test]
-fn equal_rows_are_alike_at_all_positions() {
-    let layer = build(MultiHeadConfig {
-        window: Some([2, 0]),
-        ..rotary()
-    });
-    let row = array(&sequence(1, 1));
-    let x = row.broadcast((1, 40, WIDTH)).unwrap();
-    let x = Cpu::default().tensor_from_vec(x.iter().copied().collect(), (1, 40, WIDTH));
-    let y = array(&layer.attend_self(x, &Mask::none(), PASS).unwrap().output);
-    let last = y.slice(s![.., 39.., ..]);
-    close(
-        y.slice(s![.., 2.., ..]),
-        last.broadcast((1, 38, WIDTH)).unwrap(),
-        &layer,
-    );
-}
-
 /// Prompts of different lengths, positions that are forgotten, sequences that change their places.
 #[test]
 fn a_decoder_goes_on_where_each_sequence_stands() {

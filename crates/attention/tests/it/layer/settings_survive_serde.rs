@@ -100,9 +100,16 @@ fn what_a_layer_refuses_cannot_be_read() {
     is_refused::<MultiHeadConfig>("heads", r#"{"heads":0}"#);
     is_refused::<PositionBias>("reach", r#"{"learned":{"reach":99999999}}"#);
 
+    let layer = BipolarLayerConfig::default();
+    let text = serde_json::to_string(&layer).unwrap();
+    assert_eq!(
+        serde_json::from_str::<BipolarLayerConfig>(&text).unwrap(),
+        layer
+    );
     let neuron = r#"{"threshold":-1.0,"reset":0.0,"decay":0.5,"surrogate-width":1.0}"#;
     for (what, text) in [
         ("heads", r#"{"heads":0}"#.to_owned()),
+        ("head", r#"{"head":2}"#.to_owned()),
         ("threshold", format!(r#"{{"neuron":{neuron}}}"#)),
         ("threshold", format!(r#"{{"last-neuron":{neuron}}}"#)),
     ] {
