@@ -1,5 +1,6 @@
 //! The engine's own parts keep its promises.
 
+use crate::examples::{elu, retention_scan};
 use crate::{Outcome, conforms};
 use bochner_engine::conformance::{Trial, check};
 use bochner_engine::numerics::Real;
@@ -58,11 +59,6 @@ fn sums_of_weights() -> Outcome {
     conforms(
         Trial::new(move |mask, _| Settings::score(bell(), mask)),
         Trial::new(move |mask, _| Settings::score(bell(), mask)),
-    )?;
-    let bell = || Bell::<true>(Kind::Weight);
-    conforms(
-        Trial::new(move |mask, _| Settings::score(bell(), mask)),
-        Trial::new(move |mask, _| Settings::score(bell(), mask)),
     )
 }
 
@@ -71,14 +67,6 @@ fn unnormalised<T: Real>(mask: &Mask) -> Settings<T> {
         normaliser: Arc::new(Unnormalised),
         ..Settings::score(Bell::<true>(Kind::Weight), mask)
     }
-}
-
-#[test]
-fn weights_as_they_are() -> Outcome {
-    conforms(
-        Trial::new(|mask, _| unnormalised(mask)),
-        Trial::new(|mask, _| unnormalised(mask)),
-    )
 }
 
 /// $(s  q \cdot k)^2 + c$, which has a linear-time form.
@@ -131,11 +119,27 @@ fn squares_of_products_of_any_width() -> Outcome {
         .into_iter()
         .try_for_each(|(width, value_width)| {
             check(&Trial {
+                heads: 1,
                 width,
                 value_width,
                 ..Trial::<f64>::new(|mask, _| Settings::pairs(SquaredProduct, mask))
             })
         })
+}
+
+/// One kernel of each kind.
+#[test]
+fn single_precision_keeps_the_promises() -> Outcome {
+    let kinds: [fn(&Mask) -> Settings<f32>; 5] = [
+        |mask| Settings::softmax(mask),
+        |mask| unnormalised(mask),
+        |mask| Settings::pairs(SquaredProduct, mask),
+        |mask| Settings::features(elu::Elu { width: 4 }, mask),
+        |mask| Settings::scan(retention_scan::RetentionScan, mask),
+    ];
+    kinds
+        .into_iter()
+        .try_for_each(|settings| check(&Trial::new(move |mask, _| settings(mask))))
 }
 
 /// The square of a key's length as its log-weight.
@@ -204,10 +208,9 @@ impl<T: Real> Normaliser<T> for Binary {
 
 #[test]
 fn key_weights_with_every_normaliser() -> Outcome {
-    let kinds: [fn(&Mask) -> Settings<f64>; 5] = [
+    let kinds: [fn(&Mask) -> Settings<f64>; 4] = [
         |mask| Settings::softmax(mask),
         |mask| Settings::pairs(SquaredProduct, mask),
-        |mask| Settings::score(Bell::<true>(Kind::Weight), mask),
         |mask| unnormalised(mask),
         |mask| Settings {
             normaliser: Arc::new(Binary),

@@ -15,6 +15,14 @@ pub(crate) fn x<T: Real>() -> Array4<T> {
     random([2, 2, 5, 4], "x")
 }
 
+/// The size of a decoder for [`x`].
+pub(crate) const SIZE: DecoderSize = DecoderSize {
+    batch: 2,
+    heads: 2,
+    width: 4,
+    value_width: 4,
+};
+
 pub(crate) fn refused<T: Real>(settings: &Settings<T>) -> Error {
     let x = x();
     attend(settings, x.view(), x.view(), x.view())
@@ -70,24 +78,8 @@ fn a_score_that_is_not_finite_names_its_pair() -> Result<(), Error> {
             kernel: true,
             ..Wanted::default()
         };
-        attend_vjp(
-            &settings,
-            &saved,
-            x.view(),
-            x.view(),
-            x.view(),
-            x.view(),
-            wanted,
-        )?;
-        let mut decoder = Decoder::new(
-            &of(Mask::CAUSAL),
-            DecoderSize {
-                batch: 2,
-                heads: 2,
-                width: 4,
-                value_width: 4,
-            },
-        )?;
+        pull_self(&settings, &saved, &x, wanted)?;
+        let mut decoder = Decoder::new(&of(Mask::CAUSAL), SIZE)?;
         let error = decoder.step(x.view(), x.view(), x.view()).unwrap_err();
         assert!(
             matches!(
@@ -140,15 +132,7 @@ impl Score for Nothing {
 fn a_score_may_hide_every_pair() -> Result<(), Error> {
     let (settings, x) = (Settings::score(Nothing, Mask::NONE), x::<f64>());
     let (output, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let gradients = attend_vjp(
-        &settings,
-        &saved,
-        x.view(),
-        x.view(),
-        x.view(),
-        x.view(),
-        Wanted::default(),
-    )?;
+    let gradients = pull_self(&settings, &saved, &x, Wanted::default())?;
     let mut all = output
         .iter()
         .chain(&gradients.q)
@@ -198,16 +182,7 @@ impl Score for Shifted {
 fn slopes_that_are_not_finite_are_errors() -> Result<(), Error> {
     let (settings, x) = (Settings::pairs(Steep, Mask::NONE), x::<f64>());
     let (_, saved) = attend(&settings, x.view(), x.view(), x.view())?;
-    let error = attend_vjp(
-        &settings,
-        &saved,
-        x.view(),
-        x.view(),
-        x.view(),
-        x.view(),
-        Wanted::default(),
-    )
-    .unwrap_err();
+    let error = pull_self(&settings, &saved, &x, Wanted::default()).unwrap_err();
     assert!(
         matches!(
             error,

@@ -1,10 +1,8 @@
 //! Feature arguments that are rejected.
 
-use crate::errors::{refused, x};
+use crate::errors::{SIZE, refused, x};
 use bochner_engine::numerics::Real;
-use bochner_engine::{
-    Decoder, DecoderSize, Error, FeatureMap, Form, HeadRows, Mask, Settings, weights,
-};
+use bochner_engine::{Decoder, Error, FeatureMap, Form, HeadRows, Mask, Settings, weights};
 
 /// Features that are all one.
 #[derive(Debug)]
@@ -65,15 +63,7 @@ fn features_that_are_not_finite_name_their_head() -> Result<(), Error> {
         assert!(is_named(
             &weights(&settings, x.view(), x.view()).unwrap_err()
         ));
-        let mut decoder = Decoder::new(
-            &settings,
-            DecoderSize {
-                batch: 2,
-                heads: 2,
-                width: 4,
-                value_width: 4,
-            },
-        )?;
+        let mut decoder = Decoder::new(&settings, SIZE)?;
         assert!(is_named(
             &decoder.step(x.view(), x.view(), x.view()).unwrap_err()
         ));

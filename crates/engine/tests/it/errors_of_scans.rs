@@ -1,11 +1,11 @@
 //! Scan arguments that are rejected.
 
-use crate::errors::{refused, x};
+use crate::errors::{SIZE, refused, x};
 use bochner_engine::ndarray::Array4;
 use bochner_engine::numerics::Real;
 use bochner_engine::{
-    Decoder, DecoderSize, Error, Form, Mask, Position, PositionGradients, Scan, Settings, Wanted,
-    attend, attend_vjp,
+    Decoder, Error, Form, Mask, Position, PositionGradients, Scan, Settings, Wanted, attend,
+    attend_vjp,
 };
 
 /// A scan that leaves the last column of its output alone at some position.
@@ -45,15 +45,7 @@ fn a_scan_writes_all_its_numbers() -> Result<(), Error> {
     };
     assert!(place(refused(&Settings::<f32>::scan(Lazy, Mask::CAUSAL))));
     let settings = Settings::<f32>::scan(Lazy, Mask::CAUSAL);
-    let mut decoder = Decoder::new(
-        &settings,
-        DecoderSize {
-            batch: 2,
-            heads: 2,
-            width: 4,
-            value_width: 4,
-        },
-    )?;
+    let mut decoder = Decoder::new(&settings, SIZE)?;
     assert!(place(
         decoder
             .step(x().view(), x().view(), x().view())

@@ -21,9 +21,8 @@ use bochner_engine::conformance::{Failure, Trial, agree, check};
 /// The result of a test: the first property that does not hold.
 type Outcome = Result<(), Failure>;
 
-/// Checks both precisions.
+/// Checks double precision, and that single precision agrees with it.
 fn conforms(double: Trial<f64>, single: Trial<f32>) -> Outcome {
     check(&double)?;
-    check(&single)?;
     agree(&double, &single)
 }
