@@ -153,18 +153,27 @@ impl<T: Real> Features<'_, T> {
 /// # Shapes
 /// `x: [N, F]` to `[N, F]`.
 ///
+/// # Errors
+/// [`Error::Argument`] for NaN and infinity.
+///
 /// ```
 /// use bochner_graph::ndarray::array;
 ///
 /// let x = array![[1.0, 3.0], [0.0, 0.0]];
-/// assert_eq!(bochner_graph::row_normalised(x.view()), array![[0.25, 0.75], [0.0, 0.0]]);
+/// assert_eq!(bochner_graph::row_normalised(x.view())?, array![[0.25, 0.75], [0.0, 0.0]]);
+/// # Ok::<(), bochner_graph::Error>(())
 /// ```
-pub fn row_normalised<T: Real>(x: ArrayView2<T>) -> Array2<T> {
+pub fn row_normalised<T: Real>(x: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let mut x = x.as_standard_layout().into_owned();
+    finite(
+        "features",
+        &[x.nrows(), x.ncols()],
+        x.as_slice().expect("in row-major order"),
+    )?;
     for mut row in x.rows_mut() {
-        normalise(row.as_slice_mut().expect("brought to row-major order"));
+        normalise(row.as_slice_mut().expect("in row-major order"));
     }
-    x
+    Ok(x)
 }
 
 /// `x` after dropout: element `i` in row-major order times the factor `i`.

@@ -140,7 +140,11 @@ fn normalised_rows_sum_to_one_in_absolute_value() {
     let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
     let want = array![[0.0, 0.25, 0.75], [0.0, 0.0, 0.0], [-0.5, 0.0, 0.5]];
     assert_eq!(sparse.row_normalised().to_dense(), want);
-    assert_eq!(bochner_graph::row_normalised(dense.view()), want);
+    assert_eq!(bochner_graph::row_normalised(dense.view()).unwrap(), want);
+    let error = bochner_graph::row_normalised((&dense / 0.0).view())
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("`features` is NaN at [0, 0]"), "{error}");
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn entries_given_twice_are_stored_as_their_sum() {
     assert_eq!(words.values(), [5.0, 3.0, 6.0, 0.0]);
     let want = array![[3.0, 0.0, 5.0], [0.0, 0.0, 6.0], [0.0; 3]];
     assert_eq!(words.to_dense(), want);
-    let want = bochner_graph::row_normalised(want.view());
+    let want = bochner_graph::row_normalised(want.view()).unwrap();
     assert_eq!(words.row_normalised().to_dense(), want);
     let error = refused(&[0, 0, 2], &[1, 1], &[1e308, 1e308]).to_string();
     assert!(error.contains("`values` is inf at [0]"), "{error}");
