@@ -93,11 +93,16 @@ impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
         })
     }
 
-    /// Adds a leaf, whose elements are shared, not copied.
-    pub fn with_leaf<D: Dimension>(mut self, leaf: &Leaf<E, D>) -> Self {
-        self.values.push(leaf.shared().clone().into_dyn());
-        self.device = Some(leaf.key.device().clone());
-        self.keys.push(Some(leaf.key.clone()));
+    /// Adds a leaf, if there is one. Its elements are shared, not copied.
+    pub fn with_leaf<'l, D: Dimension + 'l>(
+        mut self,
+        leaf: impl Into<Option<&'l Leaf<E, D>>>,
+    ) -> Self {
+        if let Some(leaf) = leaf.into() {
+            self.values.push(leaf.shared().clone().into_dyn());
+            self.device = Some(leaf.key.device().clone());
+            self.keys.push(Some(leaf.key.clone()));
+        }
         self
     }
 
@@ -320,7 +325,7 @@ fn put_back<E: Element>(place: &mut Vec<E>, gradient: Vec<E>) {
 }
 
 /// The elements of a contiguous tensor, without the walk over its strides that `as_vec` takes.
-pub(crate) fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {
+fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {
     let mut values = vec![E::default(); flat.shape().0];
     flat.copy_into(&mut values);
     values

@@ -70,7 +70,7 @@ impl<E: Element, D: Dimension> Leaf<E, D> {
         &self.values
     }
 
-    fn values_mut(&mut self) -> &mut [E] {
+    pub(crate) fn values_mut(&mut self) -> &mut [E] {
         let values = self.values.as_slice_mut();
         values.expect("brought to row-major order")
     }

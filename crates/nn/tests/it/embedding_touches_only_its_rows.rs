@@ -17,6 +17,14 @@ fn table() -> Embedding<f64> {
     Embedding::try_new(&Cpu::default(), 7, 2, &mut rng).unwrap()
 }
 
+/// The rows of the gradient that may differ from zero, each with the place where it begins.
+fn rows_of(table: &Embedding<f64>, gradients: &mut Gradients<f64, Cpu>) -> Vec<(usize, Vec<f64>)> {
+    let mut rows = Vec::new();
+    let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
+    table.gradient_parts(gradients, f).unwrap();
+    rows
+}
+
 fn words() -> Tensor<(usize, usize), usize, Cpu> {
     Cpu::default().tensor_from_vec(WORDS.to_vec(), (2, 3))
 }
@@ -27,15 +35,6 @@ fn loss(
 ) -> Tensor<(), f64, Cpu, OwnedTape<f64, Cpu>> {
     let y = table.apply(words().trace(gradients)).unwrap();
     y.exp().sum()
-}
-
-#[test]
-fn rows_are_those_of_the_words() {
-    let table = table();
-    let y = values(&table.apply(words()).unwrap());
-    for (&word, y) in WORDS.iter().zip(y.chunks(2)) {
-        assert_eq!(y, table.row(word));
-    }
 }
 
 #[test]
@@ -92,12 +91,7 @@ fn passes_add_up_until_the_gradient_is_cleared() {
 fn reading_and_clipping_leave_it_sparse() {
     let table = table();
     let mut gradients = loss(&table, alloc_gradients(&table).unwrap()).backward();
-    let rows = |gradients: &mut _| {
-        let mut rows = Vec::new();
-        let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
-        table.gradient_parts(gradients, f).unwrap();
-        rows
-    };
+    let rows = |gradients: &mut _| rows_of(&table, gradients);
     table.gradient(&mut gradients).unwrap();
     let before = rows(&mut gradients);
     assert_eq!(
@@ -123,12 +117,7 @@ fn reading_and_clipping_leave_it_sparse() {
 fn gradients_that_are_drained_leave_it_sparse() {
     let table = table();
     let one = || loss(&table, alloc_gradients(&table).unwrap()).backward();
-    let rows = |gradients: &mut _| {
-        let mut rows = Vec::new();
-        let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
-        table.gradient_parts(gradients, f).unwrap();
-        rows
-    };
+    let rows = |gradients: &mut _| rows_of(&table, gradients);
     let (mut gradients, mut sum) = (one(), alloc_gradients(&table).unwrap());
     let want = rows(&mut gradients);
     drain_gradients(&table, &mut gradients, &mut sum).unwrap();
@@ -156,48 +145,13 @@ fn products_with_all_rows_reach_all_rows() {
     let x = Cpu::default().tensor_from_vec(vec![1.0, -2.0], (1, 1, 2));
     let logits = table.logits(x.trace(alloc_gradients(&table).unwrap()));
     let mut gradients = logits.unwrap().exp().sum().backward();
-    let mut rows = Vec::new();
-    let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
-    table.gradient_parts(&mut gradients, f).unwrap();
+    let rows = rows_of(&table, &mut gradients);
     assert_eq!(rows.len(), 7);
     for (word, (start, row)) in rows.into_iter().enumerate() {
         let product = (table.row(word)[0] - 2.0 * table.row(word)[1]).exp();
         assert_eq!(start, 2 * word);
         close(&row, &[product, -2.0 * product], 1e-12);
     }
-}
-
-#[test]
-fn adam_steps_it_like_any_other_parameter() {
-    let mut table = table();
-    let mut values = Vec::new();
-    table.read_into(&mut values);
-    let mut tensor: Tensor<(usize,), f64, Cpu> = Cpu::default().tensor_from_vec(values, (14,));
-    let config = AdamConfig {
-        learning_rate: 0.1,
-        ..AdamConfig::adamw()
-    };
-    let (mut ours, mut plain) = (Adam::new(config).unwrap(), Adam::new(config).unwrap());
-    let mut gradients = alloc_gradients(&table).unwrap();
-    for _ in 0..3 {
-        gradients = loss(&table, gradients).backward();
-        let mut copied = Gradients::leaky();
-        let gradient = table
-            .clone()
-            .gradient(&mut gradients.clone())
-            .unwrap()
-            .to_vec();
-        copied
-            .get_or_alloc_mut(&tensor)
-            .unwrap()
-            .copy_from_slice(&gradient);
-        ours.step(&mut table, &mut gradients).unwrap();
-        plain.step(&mut tensor, &mut copied).unwrap();
-        zero_gradients(&table, &mut gradients).unwrap();
-    }
-    let mut got = Vec::new();
-    table.read_into(&mut got);
-    assert_eq!(got, tensor.as_vec());
 }
 
 #[test]
