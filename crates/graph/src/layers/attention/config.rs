@@ -4,7 +4,7 @@ use super::EdgeKernel;
 use crate::settings::check_slope;
 use crate::{LayerError, Merge};
 use bochner_numerics::Seed;
-use bochner_numerics::argument::{at_least_one, rate};
+use bochner_numerics::argument::{at_least_one, in_range, rate};
 use bochner_ops::Activation;
 use bochner_spectral::{Posterior, Size};
 use serde::{Deserialize, Serialize};
@@ -277,6 +277,20 @@ impl GraphAttentionConfig {
         at_least_one("source_inputs", self.source_inputs.unwrap_or(1))?;
         at_least_one("heads", self.heads)?;
         at_least_one("width", self.width)?;
+        let widest = [
+            self.inputs,
+            self.source_inputs.unwrap_or(0),
+            self.edge_inputs,
+            2,
+        ];
+        let sizes = [self.heads, self.width, *widest.iter().max().expect("four")];
+        let elements = sizes.into_iter().try_fold(1_usize, usize::checked_mul);
+        in_range(
+            elements.is_some_and(|n| n <= isize::MAX as usize / size_of::<f64>()),
+            "elements of the largest weight",
+            sizes.map(|n| n as f64).into_iter().product::<f64>(),
+            "so few that they can be addressed",
+        )?;
         check_slope(self.slope)?;
         rate("input_dropout", self.input_dropout)?;
         rate("value_dropout", self.value_dropout)?;

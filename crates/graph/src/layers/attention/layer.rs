@@ -8,12 +8,12 @@ use super::plan::Passed;
 use crate::layers::check_fields;
 use crate::layers::nodes::{AttributedGraph, Nodes, OperationGraph, elements_of};
 use crate::{EdgeWeights, Graph, LayerError};
-use bochner_nn::{Element, Leaf, TapeInputs, record};
+use bochner_nn::{Element, Leaf, Parameters, TapeInputs, record};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
-use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
+use ndarray::{Array2, ArrayView1, ArrayView2, Ix1, Ix2};
 
 /// Graph attention with any score: GAT, GATv2 and the kernel form.
 ///
@@ -424,11 +424,17 @@ impl<E: Element> GraphAttention<E> {
 
     /// Adds all parameters to the inputs of an operation, in the order in which they are visited.
     fn with_parameters<T: Tape<E, Cpu>>(&self, inputs: TapeInputs<E, T>) -> TapeInputs<E, T> {
-        let inputs = with(inputs.with_leaf(&self.weight), &self.weight_bias);
-        let inputs = with(with(inputs, &self.source_weight), &self.source_weight_bias);
-        let inputs = with(inputs.with_leaf(&self.a), &self.edge_weight);
-        let inputs = with(with(inputs, &self.edge_a), &self.bias);
-        with(with(inputs, &self.residual), &self.kernel)
+        inputs
+            .with_leaf(&self.weight)
+            .with_leaf(&self.weight_bias)
+            .with_leaf(&self.source_weight)
+            .with_leaf(&self.source_weight_bias)
+            .with_leaf(&self.a)
+            .with_leaf(&self.edge_weight)
+            .with_leaf(&self.edge_a)
+            .with_leaf(&self.bias)
+            .with_leaf(&self.residual)
+            .with_leaf(&self.kernel)
     }
 
     fn arrays(&self) -> Arrays<'_, E> {
@@ -447,18 +453,11 @@ impl<E: Element> GraphAttention<E> {
     }
 }
 
+impl<E: Element> Parameters<E> for GraphAttention<E> {
+    bochner_nn::visit_fields!(E: weight, weight_bias, source_weight, source_weight_bias, a, edge_weight, edge_a, bias, residual, kernel);
+}
+
 fn dims<N: Dim, I: Dim, E: Element, T>(x: &Tensor<(N, I), E, Cpu, T>) -> [usize; 2] {
     let (rows, columns) = x.shape();
     [rows.size(), columns.size()]
-}
-
-/// Adds a parameter that there may be to the inputs of an operation.
-fn with<E: Element, D: Dimension, T: Tape<E, Cpu>>(
-    inputs: TapeInputs<E, T>,
-    parameter: &Option<Leaf<E, D>>,
-) -> TapeInputs<E, T> {
-    match parameter {
-        Some(parameter) => inputs.with_leaf(parameter),
-        None => inputs,
-    }
 }

@@ -12,8 +12,6 @@ mod inspection;
 #[cfg(feature = "dfdx")]
 mod layer;
 #[cfg(feature = "dfdx")]
-mod parameters;
-#[cfg(feature = "dfdx")]
 mod pyg_names;
 
 pub use config::{AttentionKind, Bias, GraphAttentionConfig, InitialMap, Residual};

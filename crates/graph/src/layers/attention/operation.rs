@@ -67,27 +67,10 @@ use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 pub struct GraphAttentionOperation<T> {
     plan: Plan,
     nodes: GivenNodes<T>,
-    attributes: OperationAttributes<T>,
-}
-
-/// The place of the attributes of the edges.
-#[derive(Debug)]
-enum OperationAttributes<T> {
-    None,
-    Known(Array2<T>),
-    /// The input after the features' tensors.
-    Input,
-}
-
-impl<T: Real> From<OperationGraph<'_, T>> for OperationAttributes<T> {
-    fn from(graph: OperationGraph<T>) -> Self {
-        match graph {
-            OperationGraph::AttributesAsInput(_) => Self::Input,
-            OperationGraph::Known(AttributedGraph { attributes, .. }) => {
-                attributes.map_or(Self::None, |attributes| Self::Known(attributes.to_owned()))
-            }
-        }
-    }
+    /// The attributes of the edges, where they are known.
+    known: Option<Array2<T>>,
+    /// Whether the attributes are the input after the features' tensors.
+    has_attributes: bool,
 }
 
 impl<T: Real> GraphAttentionOperation<T> {
@@ -109,12 +92,7 @@ impl<T: Real> GraphAttentionOperation<T> {
         let plan = Plan::new(config, config.check_features(graph, &nodes)?, mode);
         let dropped = |x| OwnedFeatures::dropped_out(x, plan.input_dropout.as_ref());
         let nodes = GivenNodes::features(nodes.into_iter().map(dropped).collect());
-        let attributes = graph.into();
-        Ok(Self {
-            plan,
-            nodes,
-            attributes,
-        })
+        Ok(Self::new(plan, nodes, graph))
     }
 
     /// Attention where the first inputs are the features of the nodes, or of targets and sources, of the
@@ -134,19 +112,27 @@ impl<T: Real> GraphAttentionOperation<T> {
         let graph = graph.into();
         let plan = Plan::new(config, config.check(graph, shapes)?, mode);
         let nodes = GivenNodes::tensors(shapes, plan.input_dropout);
-        let attributes = graph.into();
-        Ok(Self {
+        Ok(Self::new(plan, nodes, graph))
+    }
+
+    fn new(plan: Plan, nodes: GivenNodes<T>, graph: OperationGraph<T>) -> Self {
+        let (known, has_attributes) = match graph {
+            OperationGraph::AttributesAsInput(_) => (None, true),
+            OperationGraph::Known(graph) => (graph.attributes.map(|x| x.to_owned()), false),
+        };
+        Self {
             plan,
             nodes,
-            attributes,
-        })
+            known,
+            has_attributes,
+        }
     }
 
     /// The attributes among the inputs that follow the features' tensors, and the parameters behind them.
     fn split<'i, X>(&self, inputs: &'i [X]) -> (Option<&'i X>, &'i [X]) {
-        match self.attributes {
-            OperationAttributes::Input => (inputs.first(), inputs.get(1..).unwrap_or_default()),
-            OperationAttributes::None | OperationAttributes::Known(_) => (None, inputs),
+        match self.has_attributes {
+            true => (inputs.first(), inputs.get(1..).unwrap_or_default()),
+            false => (None, inputs),
         }
     }
 
@@ -156,11 +142,8 @@ impl<T: Real> GraphAttentionOperation<T> {
 
     /// The attributes that a pass reads, given those among its inputs.
     fn attributes<'a>(&'a self, input: Option<&'a ArrayViewD<T>>) -> Option<ArrayView2<'a, T>> {
-        match &self.attributes {
-            OperationAttributes::None => None,
-            OperationAttributes::Known(attributes) => Some(attributes.view()),
-            OperationAttributes::Input => input.map(matrix),
-        }
+        let known = self.known.as_ref().map(|x| x.view());
+        known.or_else(|| input.map(matrix))
     }
 
     /// The shape of the first output.

@@ -183,10 +183,7 @@ impl<E: Element> GraphConvolution<E> {
         inputs: TapeInputs<E, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
         check_fields(self, &self.config.parameters())?;
-        let mut inputs = inputs.with_leaf(&self.weight);
-        if let Some(bias) = &self.bias {
-            inputs = inputs.with_leaf(bias);
-        }
+        let inputs = inputs.with_leaf(&self.weight).with_leaf(&self.bias);
         let shape = operation.output_shape();
         Ok(record_one(operation, inputs, shape)?)
     }

@@ -40,6 +40,9 @@ pub(crate) const KINDS: [Kind; 10] = [
     Kind::Gaussian { p: Some(0.7) },
 ];
 
+/// One of each engine.
+pub(crate) const ENGINES: [Kind; 4] = [KINDS[0], KINDS[1], KINDS[5], KINDS[8]];
+
 /// Everything that attention is computed from.
 #[derive(Clone, Debug)]
 pub(crate) struct Case<T> {

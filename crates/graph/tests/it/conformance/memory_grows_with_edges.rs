@@ -1,6 +1,6 @@
 //! Memory grows with edges and with nodes, never with pairs of nodes.
 
-use crate::conformance::case::{Case, KINDS, Kind, Size, random_graph};
+use crate::conformance::case::{Case, ENGINES, Kind, Size, random_graph};
 use bochner_numerics::allocations::{Counting, peak};
 
 #[global_allocator]
@@ -28,7 +28,7 @@ fn assert_linear(what: &str, [one, two, four]: [f64; 3]) {
 
 #[test]
 fn with_edges_and_with_nodes() {
-    for kind in KINDS {
+    for kind in ENGINES {
         let with_edges = [1, 2, 4].map(|n| bytes(kind, 2000, 20_000 * n));
         assert_linear(&format!("{kind:?}, edges"), with_edges);
         let with_nodes = [1, 2, 4].map(|n| bytes(kind, 4000 * n, 4000));

@@ -1,48 +1,13 @@
-//! Renumbering nodes renumbers the output; the order of the edges and what else is in a batch change
-//! nothing.
+//! The order of the edges and what else is in a batch change nothing.
 
 use crate::conformance::case::{Case, KINDS, SMALL, named, random_graph};
 use bochner_graph::{Batch, Graph};
 use bochner_numerics::check::largest;
 use ndarray::{Array2, Axis, concatenate, s};
 
-/// Row `i` becomes row `numbers[i]`.
-fn renumbered(x: &Array2<f64>, numbers: &[usize]) -> Array2<f64> {
-    let mut moved = x.clone();
-    for (row, &to) in x.rows().into_iter().zip(numbers) {
-        moved.row_mut(to).assign(&row);
-    }
-    moved
-}
-
 fn close(got: &Array2<f64>, want: &Array2<f64>) {
     let off = largest(&(got - want)) / largest(want).max(1e-3);
     assert!(off < 1e-10, "{off:e}");
-}
-
-#[test]
-fn nodes_may_be_renumbered() {
-    let (targets, sources) = ([3, 0, 4, 1, 2], [6, 2, 0, 5, 1, 3, 4]);
-    for kind in KINDS {
-        let case = Case::<f64>::new(random_graph(5, 7, 20), kind, SMALL);
-        let case = case.with_attributes().with_dropout(0.3);
-        let edges = case.graph.edges().into_iter();
-        let edges = edges.map(|(source, target)| (sources[source], targets[target]));
-        let moved = Case {
-            graph: Graph::bipartite(5, 7, edges).unwrap(),
-            targets: renumbered(&case.targets, &targets),
-            sources: renumbered(&case.sources, &sources),
-            ..case.clone()
-        };
-        let output = renumbered(&case.attend().output, &targets);
-        close(&moved.attend().output, &output);
-        close(&moved.weights(), &case.weights());
-        let want = case.gradients();
-        let got = moved.gradients_from(&renumbered(&case.cotangent(), &targets));
-        close(&got.targets, &renumbered(&want.targets, &targets));
-        close(&got.sources, &renumbered(&want.sources, &sources));
-        close(&got.a, &want.a);
-    }
 }
 
 #[test]

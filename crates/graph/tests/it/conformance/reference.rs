@@ -124,10 +124,20 @@ pub(crate) fn scores(case: &Case<f64>) -> Array2<f64> {
 /// The weights `[E, H]`.
 pub(crate) fn weights(case: &Case<f64>) -> Array2<f64> {
     let (scores, edges) = (scores(case), case.graph.edges());
+    let of_targets = |x: f64| Array2::from_elem((case.graph.targets(), scores.ncols()), x);
+    let (mut largest, mut sums) = (of_targets(f64::NEG_INFINITY), of_targets(0.0));
+    for ((edge, head), &score) in scores.indexed_iter() {
+        let largest = &mut largest[[edges[edge].1, head]];
+        *largest = largest.max(score);
+    }
+    let relative = Array2::from_shape_fn(scores.raw_dim(), |(edge, head)| {
+        (scores[[edge, head]] - largest[[edges[edge].1, head]]).exp()
+    });
+    for ((edge, head), x) in relative.indexed_iter() {
+        sums[[edges[edge].1, head]] += x;
+    }
     Array2::from_shape_fn(scores.raw_dim(), |(edge, head)| {
-        let siblings = (0..edges.len()).filter(|&other| edges[other].1 == edges[edge].1);
-        let relative = siblings.map(|other| (scores[[other, head]] - scores[[edge, head]]).exp());
-        relative.sum::<f64>().recip()
+        relative[[edge, head]] / sums[[edges[edge].1, head]]
     })
 }
 

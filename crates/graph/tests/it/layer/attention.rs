@@ -180,15 +180,6 @@ fn more_points_than_in_training_can_be_drawn_of_a_density() {
     }
 }
 
-/// The kernel form with exact Gaussian similarities and magnitudes is GAT.
-#[test]
-fn softmax_stands_for_gat() {
-    let (graph, x) = (graph(), normal((6, 5), "x"));
-    let of = |kind: usize| layer(&kinds()[kind]).infer(&graph, x.view()).unwrap();
-    assert!(near(&of(3), &of(0)));
-    assert!(!near(&of(2), &of(0)));
-}
-
 /// Layers of one seed start alike, whatever their score and precision.
 #[test]
 fn initial_values_are_those_of_glorot() {

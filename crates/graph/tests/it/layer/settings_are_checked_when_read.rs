@@ -48,6 +48,11 @@ fn of_attention() {
         ("\"inputs\": 3", "\"inputs\": 0", "`inputs` is 0"),
         ("\"heads\": 2", "\"heads\": 0", "`heads` is 0"),
         ("\"width\": 4", "\"width\": 0", "`width` is 0"),
+        (
+            "\"width\": 4",
+            "\"width\": 9223372036854775808",
+            "`elements of the largest weight` is 5",
+        ),
         ("}", ", \"source-inputs\": 0}", "`source_inputs` is 0"),
         ("}", ", \"slope\": 1.5}", "`slope` is 1.5"),
         ("}", ", \"input-dropout\": 1}", "`input_dropout` is 1"),
