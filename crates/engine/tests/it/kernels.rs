@@ -2,11 +2,11 @@
 
 use crate::{Outcome, conforms};
 use bochner_engine::conformance::{Trial, check};
-use bochner_engine::ndarray::{Array2, ArrayView2};
-use bochner_engine::numerics::{Mat, Real};
+use bochner_engine::ndarray::{Array2, Array4, ArrayView2, Axis};
+use bochner_engine::numerics::{Mat, Real, check::random};
 use bochner_engine::{
-    FeatureForm, FeatureMap, HeadRows, Kind, Mask, Number, Pair, PairKernel, Raw, Score, Scored,
-    Settings, Side, Tile,
+    Error, FeatureForm, FeatureMap, Form, HeadRows, Kind, Mask, Number, Pair, PairKernel, Raw,
+    Score, Scored, Settings, Side, Tile, attend,
 };
 
 /// The inner product of $W_m q$ and $k$, with a learnt matrix for each head.
@@ -121,8 +121,7 @@ struct Exponentials<T> {
     w: Vec<T>,
 }
 
-/// One lane of sixteen more than a whole block of them.
-const FEATURES: usize = 17;
+const FEATURES: usize = 6;
 
 impl<T: Real> Exponentials<T> {
     fn vectors(&self, rows: &HeadRows<T>) -> ArrayView2<'_, T> {
@@ -224,6 +223,48 @@ fn exponential_features_of_large_rows() -> Outcome {
         size: 15.0,
         ..exponentials::<f64>(FeatureForm::Exponentials)
     })
+}
+
+/// Exponentials of which one is beyond the range of its type, unless the others are taken relative to it.
+#[derive(Debug)]
+struct Peak(usize);
+
+impl FeatureMap<f64> for Peak {
+    fn features(&self) -> usize {
+        // One lane more than a whole block of sixteen.
+        17
+    }
+
+    fn form(&self) -> FeatureForm {
+        FeatureForm::Exponentials
+    }
+
+    fn map(&self, _: HeadRows<f64>, _: &mut [f64], logs: &mut [f64]) {
+        for (n, log) in logs.iter_mut().enumerate() {
+            *log = if n % 17 == self.0 { 800.0 } else { 0.0 };
+        }
+    }
+
+    fn pull(&self, _: HeadRows<f64>, _: &[f64], _: &[f64], _: &mut [f64], _: &mut [f64]) {}
+}
+
+#[test]
+fn the_largest_exponential_is_found_wherever_it_stands() -> Result<(), Error> {
+    let x: Array4<f64> = random([1, 2, 9, 4], "x");
+    let mean = x
+        .mean_axis(Axis(2))
+        .expect("nine rows")
+        .insert_axis(Axis(2));
+    for (place, form) in (0..17).flat_map(|n| [(n, Form::Pairwise), (n, Form::LinearTime)]) {
+        let settings = Settings {
+            form,
+            ..Settings::features(Peak(place), Mask::NONE)
+        };
+        let (output, _) = attend(&settings, x.view(), x.view(), x.view())?;
+        let off = &output - &mean;
+        assert!(off.iter().all(|x| x.abs() < 1e-12), "{place}, {form:?}");
+    }
+    Ok(())
 }
 
 /// A logit of eight learnt numbers, of the positions and of the head.
