@@ -218,6 +218,3 @@ fn weighted_by_norms<T: Real>(
     argument::finite("weights times values", weighted.shape(), &weighted)?;
     Ok(weighted)
 }
-
-#[cfg(test)]
-mod tests;

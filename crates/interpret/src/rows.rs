@@ -61,15 +61,3 @@ pub(crate) fn read<T: Real>(
 pub(crate) fn refused<T: Real>(place: String, weight: T) -> Error {
     argument::out_of_range(place, weight, "finite and at least 0").into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_beyond_the_positions_are_named() {
-        assert!(kept_queries(&[0, 4], 4).is_ok());
-        let error = kept_queries(&[4, 5], 4).unwrap_err().to_string();
-        assert_eq!(error, "`lengths[1]` is 5, but must be at most 4");
-    }
-}

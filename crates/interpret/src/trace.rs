@@ -237,6 +237,3 @@ impl Mean {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -283,6 +283,3 @@ fn finite_row<T: Real>(row: ArrayView1<T>, token: usize) -> Result<Array1<f64>, 
         }),
     }
 }
-
-#[cfg(test)]
-mod tests;

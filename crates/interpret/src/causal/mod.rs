@@ -12,8 +12,6 @@ mod samples;
 mod search;
 mod separation;
 mod tails;
-#[cfg(test)]
-mod testing;
 mod values;
 
 pub use correlations::Correlations;

@@ -224,10 +224,3 @@ impl SeparatingSets {
         set.map_or(&[], Vec::as_slice)
     }
 }
-
-#[cfg(test)]
-mod enumeration;
-#[cfg(test)]
-mod in_order;
-#[cfg(test)]
-mod tests;

@@ -283,6 +283,3 @@ fn check_prime(prime: u64) -> Result<(), Error> {
 fn remainder(x: i64, prime: u64) -> u64 {
     x.rem_euclid(prime as i64) as u64
 }
-
-#[cfg(test)]
-mod tests;

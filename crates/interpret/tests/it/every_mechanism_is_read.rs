@@ -179,6 +179,53 @@ fn no_read_out_passes_over_nan() {
     }
 }
 
+/// Of a batch, each example has its own numbers, which are those of its queries that are kept; behind them may be anything.
+#[test]
+fn examples_and_their_kept_queries_count_alone() {
+    let lengths = [4, TOKENS];
+    let queries = kept_queries(&lengths, TOKENS).unwrap();
+    let mut stream = Seed::new(4).stream("weights");
+    let weight = |(b, _, i, j): (usize, usize, usize, usize)| match (i, j) {
+        (i, _) if i >= lengths[b] => f64::NAN,
+        (_, j) if j >= lengths[b] => 0.0,
+        _ => standard_normal::<f64>(&mut stream).abs(),
+    };
+    let weights = Array4::from_shape_fn((2, HEADS, TOKENS, TOKENS), weight);
+    let by_queries = ["entropy", "diversity", "spread", "rollout", "rank"];
+    for ReadOut { name, read, .. } in read_outs() {
+        if !by_queries.contains(&name) {
+            continue;
+        }
+        let numbers = |weights, queries| {
+            let mut numbers = read(weights, queries).unwrap();
+            numbers.retain(|&x| x != 0.0);
+            numbers
+        };
+        let apart = [0, 1].map(|b| {
+            let own = ..lengths[b];
+            let alone = weights.slice(s![b..=b, .., own, own]);
+            numbers(alone, queries.slice(s![b..=b, own]))
+        });
+        let together = numbers(weights.view(), queries.view());
+        assert!(!apart[0].is_empty() && !apart[1].is_empty(), "{name}");
+        let apart = apart.concat();
+        let off = |(x, y): (&f64, &f64)| (x - y).abs() > 1e-12;
+        assert_eq!(together.len(), apart.len(), "{name}");
+        assert!(!together.iter().zip(&apart).any(off), "{name}");
+
+        let none = Array2::from_elem((2, TOKENS), false);
+        assert!(numbers(weights.view(), none.view()).is_empty(), "{name}");
+        let all = Array2::from_elem((2, TOKENS), true);
+        let error = read(weights.view(), all.view()).unwrap_err().to_string();
+        assert!(error.contains("is NaN"), "{name}: {error}");
+        let wide = Array2::from_elem((2, TOKENS + 1), true);
+        let error = read(weights.view(), wide.view()).unwrap_err().to_string();
+        assert!(error.starts_with("`queries`"), "{name}: {error}");
+    }
+    let error = kept_queries(&[4, 7], TOKENS).unwrap_err().to_string();
+    assert_eq!(error, "`lengths[1]` is 7, but must be at most 6");
+}
+
 #[test]
 fn queries_and_keys_are_traced_with_the_points_of_the_mechanism() {
     let [q, k, _] = tokens();

@@ -1,6 +1,8 @@
-use super::*;
-use crate::log3_separation_bound;
-use ndarray::{Array1, Axis};
+//! Ranks of modular networks.
+
+use bochner_interpret::{ModularNetwork, Readout, log3_separation_bound, separation_rank};
+use bochner_numerics::Seed;
+use ndarray::{Array1, Array3, Array4, ArrayView2, Axis, s};
 
 fn rank_of([width, heads, depth]: [usize; 3], grid: usize) -> usize {
     let seen = separation_rank([width, heads, depth], grid, Seed::new(28)).unwrap();
@@ -135,4 +137,22 @@ fn one_layer_sums_over_heads_and_tokens() {
             );
         }
     }
+}
+
+/// Every product is that of the largest remainders: sums of some overflow 64 bits.
+#[test]
+fn sums_of_the_largest_remainders_do_not_overflow() {
+    const LARGEST: u64 = (1 << 31) - 1;
+    let (width, tokens) = (40, 6);
+    let map = |rows, columns| Array4::from_elem((1, 1, rows, columns), -1);
+    let (q, o) = (map(1, width), map(width, 1));
+    let network = ModularNetwork::new(LARGEST, [q.view(), q.view(), q.view()], o.view()).unwrap();
+    let x = Array3::from_elem((1, tokens / 2, width), -1);
+    let read = Readout {
+        token: 0,
+        component: 0,
+    };
+    let got = network.grid(x.view(), x.view(), read).unwrap()[[0, 0]];
+    let want = -((tokens * width * width * width) as i64);
+    assert_eq!(got as i64, want.rem_euclid(LARGEST as i64));
 }

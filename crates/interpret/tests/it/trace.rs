@@ -1,8 +1,10 @@
 //! The parts of the trace, and the terms that it leaves out.
 
-use super::*;
-use bochner_attention::{kernels, weights};
-use ndarray::{Array4, Axis};
+use bochner_attention::kernels::Points;
+use bochner_attention::{Magnitude, Mask, kernels, weights};
+use bochner_interpret::{Error, Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};
+use ndarray::{Array1, Array4, ArrayView4, Axis, s};
+use std::f64::consts::LN_10;
 
 fn random(shape: [usize; 4], seed: usize) -> Array4<f64> {
     let mut at = seed as f64;

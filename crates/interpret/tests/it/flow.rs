@@ -1,7 +1,9 @@
-use super::Modality::{Padding, Text, Vision};
-use super::*;
+//! The flow between modalities.
+
+use bochner_interpret::Modality::{Padding, Text, Vision};
+use bochner_interpret::{Error, InterModalityFlow, Modality, inter_modality_flow, modalities};
 use bochner_numerics::check::random;
-use ndarray::{Array4, Axis};
+use ndarray::{Array1, Array4, ArrayView4, Axis, s};
 
 const KINDS: [Modality; 5] = [Vision, Text, Vision, Text, Text];
 

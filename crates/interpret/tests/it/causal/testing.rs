@@ -1,7 +1,8 @@
 //! Graphs for the tests.
 
-use super::search::SeparatingSets;
-use super::{Correlations, Independence, Mark, MixedGraph, Separation, ValueCovariance};
+use bochner_interpret::{
+    Correlations, Independence, Mark, MixedGraph, Separation, ValueCovariance,
+};
 use bochner_numerics::{Seed, uniform_within};
 use ndarray::Array2;
 use rand::Rng;
@@ -30,10 +31,31 @@ pub(crate) fn parsed(nodes: usize, text: &str) -> MixedGraph {
     MixedGraph::from_edges(nodes, &edges.collect::<Vec<_>>()).expect("a graph")
 }
 
-/// These separating sets, and the empty set for all other pairs.
-pub(crate) fn separated_by(sets: &[(usize, usize, &[usize])]) -> SeparatingSets {
-    let sets = sets.iter().map(|&(i, j, set)| ((i, j), set.to_vec()));
-    SeparatingSets(sets.collect())
+/// All pairs of nodes, the smaller one first.
+pub(crate) fn pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..nodes).flat_map(move |a| (a + 1..nodes).map(move |b| (a, b)))
+}
+
+/// Whether this mark is at a node, at its edge to another one.
+pub(crate) fn has(graph: &MixedGraph, mark: Mark, node: usize, other: usize) -> bool {
+    graph.mark_at(node, other) == Some(mark)
+}
+
+pub(crate) fn is_directed(graph: &MixedGraph, cause: usize, effect: usize) -> bool {
+    has(graph, Mark::Tail, cause, effect) && has(graph, Mark::Arrow, effect, cause)
+}
+
+/// The nodes from which directed paths lead to some targets, and the targets.
+pub(crate) fn ancestors(graph: &MixedGraph, targets: &[usize]) -> Vec<bool> {
+    let mut found = vec![false; graph.nodes()];
+    let mut open = targets.to_vec();
+    while let Some(node) = open.pop() {
+        if !std::mem::replace(&mut found[node], true) {
+            let causes = graph.neighbours(node);
+            open.extend(causes.filter(|&cause| is_directed(graph, cause, node)));
+        }
+    }
+    found
 }
 
 /// All sets of the nodes below `nodes` that `allowed` names.
@@ -88,7 +110,7 @@ impl WeightedDag {
     /// All nodes, causes before their effects.
     pub(crate) fn order(&self) -> Vec<usize> {
         let causes = |&node: &usize| {
-            let causes = self.graph.ancestors(&[node], MixedGraph::is_directed);
+            let causes = ancestors(&self.graph, &[node]);
             causes.iter().filter(|&&is_cause| is_cause).count()
         };
         let mut order: Vec<usize> = (0..self.graph.nodes()).collect();
@@ -112,12 +134,12 @@ pub(crate) fn ancestral(graph: &MixedGraph, observed: &[usize], selected: &[usiz
     };
     let mark = |i: usize, j: usize| {
         let targets = [&[observed[j]], selected].concat();
-        match graph.ancestors(&targets, MixedGraph::is_directed)[observed[i]] {
+        match ancestors(graph, &targets)[observed[i]] {
             true => Mark::Tail,
             false => Mark::Arrow,
         }
     };
-    let pairs = graph.pairs().filter(|&(_, j)| j < observed.len());
+    let pairs = pairs(graph.nodes()).filter(|&(_, j)| j < observed.len());
     let joined = pairs.filter(|&(i, j)| !separable(i, j));
     let edges = joined.map(|(i, j)| (i, mark(i, j), mark(j, i), j));
     MixedGraph::from_edges(observed.len(), &edges.collect::<Vec<_>>()).expect("a graph")

@@ -1,6 +1,8 @@
-use super::*;
+//! Correlations of attention.
+
+use bochner_interpret::{Correlations, Error, ValueCovariance};
 use bochner_numerics::check::{largest, random};
-use ndarray::{array, s};
+use ndarray::{Array2, Axis, array, s};
 
 const WHITE: ValueCovariance<f64> = ValueCovariance::Identity;
 
@@ -168,20 +170,6 @@ fn what_the_refusals_say_can_be_done() {
         refused.to_string().starts_with("`a` is NaN at [2, 0]"),
         "{refused}"
     );
-}
-
-#[test]
-fn the_error_says_which_function_leaves_tokens_out() {
-    let mut a: Array2<f64> = random((4, 4), "a");
-    a.row_mut(2).fill(1e-6);
-    let constant = of(&a).unwrap_err().to_string();
-    let copy = a.row(0).to_owned();
-    a.row_mut(2).assign(&copy);
-    let repeated = of(&a).unwrap_err().to_string();
-    assert!(repeated.contains("[2] repeat"), "{repeated}");
-    for error in [constant, repeated] {
-        assert!(error.contains("`Correlations::of_tokens`"), "{error}");
-    }
 }
 
 #[test]

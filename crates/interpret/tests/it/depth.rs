@@ -1,0 +1,4 @@
+//! Depth and width.
+
+mod network;
+mod threshold;
