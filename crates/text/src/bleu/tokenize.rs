@@ -88,29 +88,3 @@ fn words(line: &str) -> Vec<String> {
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn punctuation_beside_digits_stays_there() {
-        let of = |line| tokenize_13a(line).join(" ");
-        assert_eq!(of("1,000.5 .5 5. a.b"), "1,000.5 . 5 5 . a . b");
-        assert_eq!(
-            of("2020-21 well-known -5 5-"),
-            "2020 - 21 well-known -5 5 -"
-        );
-        assert_eq!(of("x.,y"), "x . , y");
-        assert_eq!(of("&amp;lt; <skipped>&apos;s"), "< & apos ; s");
-    }
-
-    #[test]
-    fn white_space_is_pythons() {
-        assert_eq!(
-            words("a\u{1c}b\u{85}c\u{3000}d\u{200b}e"),
-            ["a", "b", "c", "d\u{200b}e"]
-        );
-        assert_eq!(tokenize_13a("well-\nknown\nword"), ["wellknown", "word"]);
-    }
-}

@@ -4,6 +4,7 @@ use bochner_text::bleu::Pcg64;
 use bochner_text::{
     BleuConfig, BleuStatistics, BootstrapConfig, Case, Error, Interval, Orders, Smoothing,
     Tokenisation, bootstrap, corpus_bleu, line_statistics, paired_bootstrap, sentence_bleu,
+    tokenize_13a,
 };
 use proptest::prelude::*;
 
@@ -180,4 +181,29 @@ fn scores_are_displayed_as_sacrebleu_prints_them() {
         high: 55.0,
     };
     assert_eq!(interval.to_string(), "48.53 [39.88, 55.00]");
+}
+
+#[test]
+fn punctuation_beside_digits_stays_there() {
+    let of = |line| tokenize_13a(line).join(" ");
+    assert_eq!(of("1,000.5 .5 5. a.b"), "1,000.5 . 5 5 . a . b");
+    assert_eq!(
+        of("2020-21 well-known -5 5-"),
+        "2020 - 21 well-known -5 5 -"
+    );
+    assert_eq!(of("x.,y"), "x . , y");
+    assert_eq!(of("&amp;lt; <skipped>&apos;s"), "< & apos ; s");
+}
+
+#[test]
+fn white_space_is_pythons() {
+    let plain = BleuConfig {
+        tokenisation: Tokenisation::None,
+        ..BleuConfig::default()
+    };
+    let text = "a\u{1c}b\u{85}c\u{3000}d\u{200b}e";
+    let seen = corpus_bleu(&[text], &[vec!["a b c d\u{200b}e"]], &plain).unwrap();
+    assert_eq!(seen.statistics.hypothesis_length, 4);
+    assert!((seen.score - 100.0).abs() < 1e-9, "{seen}");
+    assert_eq!(tokenize_13a("well-\nknown\nword"), ["wellknown", "word"]);
 }

@@ -171,21 +171,6 @@ fn wrong_settings_and_numbers_are_refused() {
         with(&TOKENS, &config(0, 1.0, Stop::Count), -1.0),
         "`beam` is 0",
     );
-    refused(
-        with(&TOKENS, &config(1, f64::NAN, Stop::Count), -1.0),
-        "alpha",
-    );
-    refused(with(&TOKENS, &config(1, -0.1, Stop::Count), -1.0), "alpha");
-    let endless = BeamConfig {
-        max_length: 0,
-        ..good.clone()
-    };
-    refused(with(&TOKENS, &endless, -1.0), "max_length");
-    let short = BeamConfig {
-        min_length: PLACES + 1,
-        ..good.clone()
-    };
-    refused(with(&TOKENS, &short, -1.0), "at most `max_length`, 4");
     for (banned, said) in [(1, "another token than the end"), (5, "below 5")] {
         let banned = BeamConfig {
             banned: vec![banned],
