@@ -41,8 +41,8 @@ fn a_discriminating_path_may_pass_a_node_that_another_way_reached_first() {
 
 #[test]
 fn marks_hold_in_the_graph_with_latent_and_selecting_nodes() {
-    let (mut marks, mut latent_causes, mut undirected) = (0, 0, 0);
-    for number in 0..200 {
+    let (mut marks, mut latent_causes) = (0, 0);
+    for number in 0..60 {
         let nodes = 8 + number % 4;
         let dag = WeightedDag::random(nodes, 2.5, Seed::new(5).nth(number as u64));
         let observed: Vec<usize> = (0..nodes - 3).collect();
@@ -65,13 +65,10 @@ fn marks_hold_in_the_graph_with_latent_and_selecting_nodes() {
                 marks += 1;
                 latent_causes +=
                     usize::from(has(&got, Mark::Arrow, a, b) && has(&got, Mark::Arrow, b, a));
-                undirected +=
-                    usize::from(has(&got, Mark::Tail, a, b) && has(&got, Mark::Tail, b, a));
             }
         }
     }
-    println!("{marks} marks, of which {latent_causes} at <-> and {undirected} at ---");
-    assert!(marks > 500 && latent_causes > 20);
+    assert!(marks > 150 && latent_causes > 5);
 }
 
 /// Answers from a known graph, and notes what exact correlations would have said.
@@ -126,8 +123,8 @@ impl Independence for Marginal<'_> {
 
 #[test]
 fn exact_correlations_find_what_the_oracle_finds() {
-    let (mut cancelling, mut zero, mut least, mut missed) = (0, 0.0_f64, 1.0_f64, 0);
-    for number in 0..200 {
+    let (mut cancelling, mut zero, mut missed) = (0, 0.0_f64, 0);
+    for number in 0..60 {
         let nodes = 6 + number % 7;
         let dag = WeightedDag::random(nodes, 2.0, Seed::new(28).nth(number as u64));
         let all: Vec<usize> = (0..nodes).collect();
@@ -139,7 +136,6 @@ fn exact_correlations_find_what_the_oracle_finds() {
             assert_eq!(want.graph.adjacent(a, b), dag.graph.adjacent(a, b));
         }
         zero = zero.max(watched.largest.get());
-        least = least.min(watched.smallest.get());
         let exact = ZeroCorrelation::new(&correlations, 1e-9).unwrap();
         if watched.smallest.get() < 1e-6 {
             cancelling += 1;
@@ -153,13 +149,9 @@ fn exact_correlations_find_what_the_oracle_finds() {
         let marginal = CausalStructure::find(&Marginal(exact), Some(1)).unwrap();
         missed += usize::from(marginal.graph != want.graph);
     }
-    println!(
-        "{cancelling} of 200 graphs with nearly cancelling paths; separated nodes are correlated by at most {zero:e}, \
-         others by at least {least:e}"
-    );
-    assert!(zero < 1e-9 && cancelling < 20);
+    assert!(zero < 1e-9 && cancelling < 6);
     assert!(
-        missed > 100,
+        missed > 30,
         "correlations that are not partial miss {missed} graphs only"
     );
 }
@@ -177,11 +169,11 @@ fn f1(found: &MixedGraph, truth: &MixedGraph) -> f64 {
 #[test]
 fn more_samples_find_more_of_the_skeleton() {
     let mut curve = Vec::new();
-    for samples in [64, 256, 1024, 4096_usize] {
+    for samples in [64, 512, 4096_usize] {
         // Errors of the first kind vanish only if the level does.
         let level = 0.08 / (samples as f64).sqrt();
         let mut total = 0.0;
-        for number in 0..100 {
+        for number in 0..40 {
             let seed = Seed::new(7).nth(number);
             let dag = WeightedDag::random(8, 2.0, seed);
             let mut values = Array2::zeros((8, samples));
@@ -192,12 +184,11 @@ fn more_samples_find_more_of_the_skeleton() {
             let correlations = Correlations::of_attention(a.view(), drawn).unwrap();
             let fisher = FisherZ::new(&correlations, samples, level).unwrap();
             let found = CausalStructure::find(&fisher, None).unwrap();
-            total += f1(&found.graph, &dag.graph) / 100.0;
+            total += f1(&found.graph, &dag.graph) / 40.0;
         }
-        println!("{samples} samples: F1 {total:.3}");
         curve.push(total);
     }
-    assert!(curve.is_sorted() && curve[3] > 0.9, "{curve:?}");
+    assert!(curve.is_sorted() && curve[2] > 0.9, "{curve:?}");
 }
 
 #[test]
