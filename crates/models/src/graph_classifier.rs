@@ -4,15 +4,14 @@ use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::fingerprint::fingerprint;
 use crate::node_classifier::{Classified, NodeClassifier, NodeClassifierConfig};
-use crate::training::{self, Objective, device_error};
+use crate::training::{self, Objective};
 use bochner_attention::card::Penalty;
 use bochner_graph::{Batch, Graph, GraphAttended, LayerError, Pooling, SparseFeatures, pool_nodes};
-use bochner_nn::{Element, Parameter, ParameterMut, Parameters, cross_entropy, tape_adding_to};
+use bochner_nn::{Element, Parameter, ParameterMut, Parameters, tape_adding_to};
 use bochner_numerics::{Seed, argument, parallel::awake};
 use bochner_ops::Mode;
-use dfdx::prelude::{AsArray, OwnedTape};
+use dfdx::prelude::OwnedTape;
 use dfdx::tensor::{Cpu, Gradients, Merge, NoneTape, Tape};
-use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -295,18 +294,10 @@ impl training::Task for Task {
         classified: Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let classes: Vec<usize> = batch.iter().map(|&place| self.classes[place]).collect();
-        let seen = Assessment::of_rows(array(&classified.output).view(), &classes)?;
-        let penalty = f64::from(classified.penalty.array());
+        let classes = batch.iter().map(|&place| self.classes[place]);
+        let labelled: Vec<(usize, usize)> = classes.enumerate().collect();
         let share = Penalty::PerExample.share(batch.len(), part, self.graphs.len());
-        let weighted = (classified.penalty.try_mul(share as f32)).map_err(device_error)?;
-        let error = cross_entropy(classified.output, &classes)?;
-        Ok(Objective {
-            loss: error.try_add(weighted).map_err(device_error)?,
-            error: seen.cross_entropy,
-            squared_error: seen.brier,
-            penalty,
-        })
+        Objective::of_classes(classified.output, (classified.penalty, share), &labelled)
     }
 
     fn penalised(model: &GraphClassifier<f32>) -> &dyn Parameters<f32> {
@@ -329,6 +320,3 @@ impl Trainer {
         Assessment::of_rows(logits.view(), classes)
     }
 }
-
-#[cfg(test)]
-mod tests;

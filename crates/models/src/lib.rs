@@ -62,6 +62,7 @@
 
 pub mod assessment;
 pub mod attention;
+mod branches;
 pub mod classifier;
 pub mod datapoints;
 pub mod decoder;
@@ -74,7 +75,6 @@ pub mod language_model;
 pub mod next_event;
 pub mod node_classifier;
 pub mod positions;
-mod pre_norm;
 pub mod regressor;
 mod saved;
 mod steps;

@@ -11,7 +11,7 @@ pub use task::{Task, Trainer};
 use crate::Error;
 use crate::assessment::array;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig, tensor};
-use crate::encoder::{Encoder, EncoderConfig};
+use crate::encoder::{Encoder, EncoderConfig, Logits};
 use crate::positions::Positions;
 use bochner_attention::{Mask, Pass, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
@@ -234,13 +234,12 @@ impl<E: Element> TextClassifier<E> {
     /// [`Error::Argument`] unless there is one length for each sentence, from 0 to T, before anything is
     /// computed; [`Error::TooLong`] if T is more than there are positions; [`Error::Nn`] for a word that is not
     /// in the table.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T>(
         &self,
         sentences: Tensor<(usize, usize), usize, Cpu, T>,
         lengths: Option<&[usize]>,
         pass: Pass,
-    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error>
+    ) -> Result<Logits<E, T>, Error>
     where
         T: Tape<E, Cpu> + Merge<T>,
     {

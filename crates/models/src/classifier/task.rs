@@ -2,17 +2,16 @@
 
 use super::{SentenceClassifier, TextClassifier, TextClassifierConfig};
 use crate::Error;
-use crate::assessment::{Assessment, array};
+use crate::assessment::Assessment;
 use crate::embedding::tensor;
+use crate::encoder::Logits;
 use crate::fingerprint::fingerprint;
-use crate::training::{self, Objective, device_error};
-use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
-use bochner_nn::cross_entropy;
+use crate::training::{self, Objective};
+use bochner_attention::mechanism::Inspection;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Padded, Vocabulary, ordered_batches, padded, shuffled_batches};
-use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor};
-use dfdx::tensor_ops::{TryAdd, TryMul};
+use dfdx::prelude::{OwnedTape, Trace};
+use dfdx::tensor::{Cpu, Gradients};
 use ndarray::Array2;
 use rand::Rng;
 use std::num::NonZeroUsize;
@@ -153,10 +152,7 @@ impl training::Task for Task {
     type Config = TextClassifierConfig;
     /// The places of the sentences.
     type Batch = Vec<usize>;
-    type Output = Attention<
-        Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
-        Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
-    >;
+    type Output = Logits<f32, OwnedTape<f32, Cpu>>;
 
     const MODEL: &'static str = "text_classifier";
 
@@ -237,25 +233,11 @@ impl training::Task for Task {
         classified: Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let classes: Vec<usize> = batch.iter().map(|&i| self.classes[i]).collect();
-        let labelled: Vec<(usize, usize)> = classes.iter().copied().enumerate().collect();
-        let seen = Assessment::of(array(&classified.output).view(), &labelled);
-        let penalty = f64::from(classified.penalty.array());
-        let share = model
-            .encoder
-            .penalty()
-            .share(batch.len(), part, self.sentences.len());
-        let weighted = classified
-            .penalty
-            .try_mul(share as f32)
-            .map_err(device_error)?;
-        let error = cross_entropy(classified.output, &classes)?;
-        Ok(Objective {
-            loss: error.try_add(weighted).map_err(device_error)?,
-            error: seen.cross_entropy,
-            squared_error: seen.brier,
-            penalty,
-        })
+        let classes = batch.iter().map(|&i| self.classes[i]);
+        let labelled: Vec<(usize, usize)> = classes.enumerate().collect();
+        let kind = model.encoder.penalty();
+        let share = kind.share(batch.len(), part, self.sentences.len());
+        Objective::of_classes(classified.output, (classified.penalty, share), &labelled)
     }
 
     fn go_to_step(model: &mut TextClassifier<f32>, step: u64) {
@@ -270,7 +252,7 @@ impl Trainer {
     /// The errors of [`TextClassifier::predict`].
     pub fn predict(&self, sentences: &[Vec<usize>]) -> Result<Array2<f32>, Error> {
         self.model
-            .predict(sentences, &self.task.batches, self.evaluation())
+            .predict(sentences, &self.task.batches, self.evaluation_pass())
     }
 
     /// The quality of the logits of sentences in evaluation.
@@ -293,7 +275,8 @@ impl Trainer {
     /// # Errors
     /// The errors of [`TextClassifier::inspect_sentences`].
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
-        self.model.inspect_sentences(sentences, self.evaluation())
+        self.model
+            .inspect_sentences(sentences, self.evaluation_pass())
     }
 
     /// The model as it stands with the vocabulary that its sentences were numbered by: a classifier that gives for
@@ -306,10 +289,5 @@ impl Trainer {
         let model = self.model.clone();
         SentenceClassifier::new(model, vocabulary, self.evaluation_seed())?
             .with_batches(self.task.batches.clone())
-    }
-
-    fn evaluation(&self) -> Pass {
-        let seed = self.evaluation_seed();
-        Pass::Evaluation { seed }
     }
 }

@@ -13,14 +13,14 @@ pub use table::{Column, Table};
 pub use task::{Cell, Example, Masking, Task, Trainer};
 
 use crate::Error;
-use crate::encoder::{Encoded, Sequences};
+use crate::encoder::{Encoded, Logits, Sequences};
 use bochner_attention::{Pass, Variant, card::Penalty, layer::Attention, mechanism::Inspection};
 use bochner_nn::{Element, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Seed, argument, standard_normal};
-use cells::{Decode, Encode, Times, starts};
+use cells::{Decode, Encode, starts};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor, TensorFromVec, ZerosTensor};
-use dfdx::tensor_ops::TryAdd;
+use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 
@@ -113,9 +113,6 @@ pub struct Npt<E: Element> {
     step: u64,
 }
 
-/// The numbers of all cells, `[n, sizes]`, and the penalty of all blocks.
-type Values<E, T> = Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>;
-
 impl<E: Element> Npt<E> {
     /// A model with random initial values.
     ///
@@ -165,7 +162,7 @@ impl<E: Element> Npt<E> {
         table: &Table,
         tape: T,
         pass: Pass,
-    ) -> Result<Values<E, T>, Error> {
+    ) -> Result<Logits<E, T>, Error> {
         let columns = &self.config.columns;
         let h = self.vectors(table, tape)?;
         let Encoded { output: h, penalty } = self.through_blocks(h, pass)?;
@@ -210,8 +207,8 @@ impl<E: Element> Npt<E> {
                 Between::Datapoints => 1,
                 Between::Attributes | Between::Nothing => h.shape().0,
             };
-            let inputs = TapeInputs::<E, T>::new().with(through.penalty)?;
-            let own = record_one(Times((examples as f64).recip()), inputs, ())?;
+            let share = E::of((examples as f64).recip());
+            let own = (through.penalty.try_mul(share)).map_err(bochner_nn::Error::from)?;
             penalty = Some(match penalty.take() {
                 None => own,
                 Some(sum) => own.try_add(sum).map_err(bochner_nn::Error::from)?,

@@ -4,14 +4,14 @@ use super::cells::{CellError, Wanted};
 use super::{Column, Npt, NptConfig, Table};
 use crate::Error;
 use crate::attention::admit_dropout;
+use crate::encoder::Logits;
 use crate::fingerprint::fingerprint;
-use crate::training::{self, Objective, device_error};
-use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
+use crate::training::{self, Objective};
+use bochner_attention::{Pass, mechanism::Inspection};
 use bochner_nn::{TapeInputs, record_one, tape_adding_to};
 use bochner_numerics::{Seed, argument};
-use dfdx::prelude::{AsArray, OwnedTape};
-use dfdx::tensor::{Cpu, Gradients, Tensor};
-use dfdx::tensor_ops::{TryAdd, TryMul};
+use dfdx::prelude::OwnedTape;
+use dfdx::tensor::{Cpu, Gradients};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
@@ -233,13 +233,7 @@ impl training::Task for Task {
     /// The place of a table.
     type Batch = usize;
     /// The numbers of all cells with the penalty, and the cells that count: targets, and other features.
-    type Output = (
-        Attention<
-            Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
-            Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
-        >,
-        [Vec<Cell>; 2],
-    );
+    type Output = (Logits<f32, OwnedTape<f32, Cpu>>, [Vec<Cell>; 2]);
 
     const MODEL: &'static str = "non_parametric_transformer";
 
@@ -320,9 +314,7 @@ impl training::Task for Task {
         (values, groups): Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let penalty = f64::from(values.penalty.array());
         let share = model.penalty().share(1, part, self.examples.len());
-        let weighted = values.penalty.try_mul(share as f32).map_err(device_error)?;
         let of_features = match groups[1].is_empty() {
             true => 0.0,
             false => self.masking.weight_after(model.step),
@@ -334,7 +326,7 @@ impl training::Task for Task {
             wanted.collect::<Vec<_>>()
         };
         let columns = self.columns().to_vec();
-        let ([error, squared_error], _) = CellError {
+        let (reported, _) = CellError {
             columns: columns.clone(),
             wanted: of_cells(&groups[0], 1.0),
         }
@@ -350,12 +342,7 @@ impl training::Task for Task {
         };
         let inputs = TapeInputs::<f32, OwnedTape<f32, Cpu>>::new().with(values.output)?;
         let loss = record_one(operation, inputs, ())?;
-        Ok(Objective {
-            loss: loss.try_add(weighted).map_err(device_error)?,
-            error,
-            squared_error,
-            penalty,
-        })
+        Objective::new(loss, (values.penalty, share), reported)
     }
 
     fn go_to_step(model: &mut Npt<f32>, step: u64) {
@@ -369,7 +356,7 @@ impl Trainer {
     /// # Errors
     /// The errors of [`Npt::predict`].
     pub fn predict(&self, table: &Table, column: usize) -> Result<ndarray::Array2<f32>, Error> {
-        self.model().predict(table, column, self.evaluation())
+        self.model().predict(table, column, self.evaluation_pass())
     }
 
     /// [`Npt::inspect`] by the model as it stands, in evaluation: weights of every block and head, spectral points and
@@ -378,14 +365,6 @@ impl Trainer {
     /// # Errors
     /// The errors of [`Npt::inspect`].
     pub fn inspect(&self, table: &Table) -> Result<Vec<Inspection<f32>>, Error> {
-        self.model().inspect(table, self.evaluation())
-    }
-
-    fn evaluation(&self) -> Pass {
-        let seed = self.evaluation_seed();
-        Pass::Evaluation { seed }
+        self.model().inspect(table, self.evaluation_pass())
     }
 }
-
-#[cfg(test)]
-mod tests;

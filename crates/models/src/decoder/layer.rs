@@ -2,11 +2,11 @@
 
 use crate::Error;
 use crate::attention::{AttentionOptions, is_default};
+use crate::branches::Then;
 use crate::encoder::{
     Encoded, FEED_FORWARD, Sequences, check_layer, check_parts, is_rectifier, is_usual_epsilon,
     norm, pre_norm, rectifier, usual_epsilon,
 };
-use crate::pre_norm::Then;
 use bochner_attention::{
     Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
     mechanism::Inspection,

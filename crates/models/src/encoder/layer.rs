@@ -1,10 +1,9 @@
 //! One layer of an encoder.
 
-use super::post_norm::PostNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
 use crate::attention::{AttentionOptions, is_default};
-use crate::pre_norm::{PreNormBranch, Then};
+use crate::branches::{PostNormBranch, PreNormBranch, Then};
 use bochner_attention::{
     Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant, layer::Attention,
     mechanism::Inspection,
@@ -231,28 +230,32 @@ impl<E: Element> EncoderLayer<E> {
         pass: Pass,
     ) -> Result<Encoded<E, T>, Error> {
         let mode = Mode::from(pass);
-        let branches = [mode.child("attention"), mode.child("feed-forward branch")];
+        let [first, second] = [mode.child("attention"), mode.child("feed-forward branch")];
         let card = self.attention.config().variant.card();
         let attention = self.attention.operation(mask, pass.for_card(&card));
         let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
+        let (dropout, further, of_second) = (self.dropout, 1, FEED_FORWARD);
         match self.norm {
             NormPlacement::Post => {
-                let [first, second] = branches;
-                let operation = PostNorm {
-                    attention,
-                    attention_norm: self.attention_norm.residual(self.dropout, first)?,
-                    feed_forward,
-                    feed_forward_norm: self.feed_forward_norm.residual(self.dropout, second)?,
+                let (branch, norm) = (attention, self.attention_norm.residual(dropout, first)?);
+                let first = PostNormBranch { branch, norm };
+                let norm = self.feed_forward_norm.residual(dropout, second)?;
+                let branch = feed_forward;
+                let second = PostNormBranch { branch, norm };
+                let operation = Then {
+                    first,
+                    further,
+                    second,
+                    of_second,
                 };
                 self.recorded(operation, x)
             }
             NormPlacement::Pre => {
-                let [first, second] = branches;
                 let operation = Then {
-                    first: pre_norm(&self.attention_norm, attention, self.dropout, first)?,
-                    further: 1,
-                    second: pre_norm(&self.feed_forward_norm, feed_forward, self.dropout, second)?,
-                    of_second: FEED_FORWARD,
+                    first: pre_norm(&self.attention_norm, attention, dropout, first)?,
+                    further,
+                    second: pre_norm(&self.feed_forward_norm, feed_forward, dropout, second)?,
+                    of_second,
                 };
                 self.recorded(operation, x)
             }

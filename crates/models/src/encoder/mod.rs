@@ -1,8 +1,6 @@
 //! The encoder of a Transformer, with any attention of the registry.
 
 mod layer;
-mod parts;
-mod post_norm;
 mod torch_names;
 
 pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
@@ -25,6 +23,8 @@ pub(crate) type Sequences<E, T> = Tensor<(usize, usize, usize), E, Cpu, T>;
 
 /// The output of an encoder: sequences and the penalty of all its layers.
 pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>;
+/// Logits, `[rows, classes]`, and the penalty.
+pub(crate) type Logits<E, T> = Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>;
 
 /// The most layers of a model: more is a slip, which would take all memory before it is noticed.
 pub(crate) const MOST_LAYERS: usize = 1 << 12;
@@ -192,16 +192,12 @@ impl<E: Element> Encoder<E> {
 impl<E: Element> Parameters<E> for Encoder<E> {
     fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
         self.layers.for_each(prefix, f);
-        if let Some(norm) = &self.norm {
-            norm.for_each(&join(prefix, "norm"), f);
-        }
+        self.norm.for_each(&join(prefix, "norm"), f);
     }
 
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.layers.for_each_mut(prefix, f);
-        if let Some(norm) = &mut self.norm {
-            norm.for_each_mut(&join(prefix, "norm"), f);
-        }
+        self.norm.for_each_mut(&join(prefix, "norm"), f);
     }
 
     fn for_each_size(&self, prefix: &str, f: &mut dyn FnMut(&str, usize)) {

@@ -9,7 +9,7 @@ pub use task::{Task, Trainer};
 
 use crate::Error;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
-use crate::encoder::{Encoded, Encoder, EncoderConfig};
+use crate::encoder::{Encoded, Encoder, EncoderConfig, Logits};
 use crate::saved::{Kind, Read};
 use crate::training;
 use bochner_attention::{Mask, Pass, layer::Attention};
@@ -158,13 +158,12 @@ impl<E: Element> LanguageModel<E> {
     /// # Errors
     /// [`Error::Argument`] unless there is one length for each sequence, at most T; [`Error::TooLong`] if T is more than
     /// there are positions; [`Error::Nn`] for a token that is not in the table.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
         &self,
         tokens: Tensor<(usize, usize), usize, Cpu, T>,
         lengths: &[usize],
         pass: Pass,
-    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+    ) -> Result<Logits<E, T>, Error> {
         let encoded = self.vectors(tokens, lengths, pass)?;
         Ok(Attention {
             output: self.embedding.logits(encoded.output)?,

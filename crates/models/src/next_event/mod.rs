@@ -6,7 +6,7 @@ pub use crate::training::{EpochReport, TrainingConfig};
 pub use task::{Events, Foretold, Task, Trainer};
 
 use crate::Error;
-use crate::encoder::{Encoder, EncoderConfig, Sequences};
+use crate::encoder::{Encoder, EncoderConfig, Logits, Sequences};
 use bochner_attention::{
     Mask, Pass,
     layer::Attention,
@@ -284,14 +284,13 @@ impl<E: Element> NextEvent<E> {
     /// # Errors
     /// [`Error::Argument`] unless there is one time for each event, finite, and one length for each sequence;
     /// [`Error::Nn`] for a kind that there is not.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
         &self,
         kinds: Tensor<(usize, usize), usize, Cpu, T>,
         times: Array2<f64>,
         lengths: &[usize],
         pass: Pass,
-    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+    ) -> Result<Logits<E, T>, Error> {
         let (batch, time) = *kinds.shape();
         let (x, mask) = self.read(kinds, &times, lengths)?;
         let encoded = self.encoder.apply(x, &mask, pass)?;
@@ -340,43 +339,4 @@ impl<E: Element> NextEvent<E> {
 
 impl<E: Element> Parameters<E> for NextEvent<E> {
     bochner_nn::visit_fields!(E: kinds, senses, encoder, head);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn starts_are_even_on_a_logarithmic_scale() {
-        let periods: Vec<f64> = geometric([1.0, 100.0], 3).collect();
-        assert!((periods[1] - 10.0).abs() < 1e-12 && (periods[2] - 100.0).abs() < 1e-12);
-        assert_eq!(geometric([2.0, 5.0], 1).collect::<Vec<_>>(), [2.0]);
-    }
-
-    /// Features of both bases start with norm 1.
-    #[test]
-    fn features_start_with_norm_one() {
-        let device = Cpu::default();
-        for start in [
-            TimeSense::Bochner {
-                frequencies: 3,
-                periods: [1.0, 9.0],
-            },
-            TimeSense::Mercer {
-                bases: 2,
-                degree: 3,
-                periods: [1.0, 9.0],
-            },
-        ] {
-            let sense: Sense<f64> = Sense::try_new(&device, start).unwrap();
-            let times = ndarray::array![[0.3, 4.1]];
-            let x = device.tensor_from_vec(vec![0.0; 2], (1, 2, 1));
-            let joined = sense.join(x, &times).unwrap();
-            assert_eq!(joined.shape(), &(1, 2, 1 + start.width()));
-            for features in joined.as_vec().chunks(1 + start.width()) {
-                let norm: f64 = features.iter().map(|x| x * x).sum();
-                assert!((norm - 1.0).abs() < 1e-12, "{start:?}: {norm}");
-            }
-        }
-    }
 }

@@ -4,16 +4,15 @@ use super::{NextEvent, NextEventConfig};
 use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::embedding::tensor;
+use crate::encoder::Logits;
 use crate::fingerprint::fingerprint;
-use crate::training::{self, Objective, device_error};
-use bochner_attention::{Pass, layer::Attention, mechanism::Inspection};
-use bochner_nn::cross_entropy_of;
+use crate::training::{self, Objective};
+use bochner_attention::mechanism::Inspection;
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_text::{BatchConfig, Vocabulary, ordered_batches, padded, shuffled_batches};
-use dfdx::prelude::{AsArray, OwnedTape, Trace};
+use dfdx::prelude::{OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor};
-use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::{Array2, s};
 use std::num::NonZeroUsize;
 
@@ -117,7 +116,7 @@ impl Trainer {
     /// The errors of [`Task::new`] and of [`NextEvent::apply`].
     pub fn predict(&self, sequences: &[Events]) -> Result<Vec<Array2<f32>>, Error> {
         let task = Task::new(sequences.to_vec(), self.task().batches.clone())?;
-        let seed = self.evaluation_seed();
+        let pass = self.evaluation_pass();
         awake(|| {
             let mut all = vec![Array2::zeros((0, 0)); sequences.len()];
             for batch in ordered_batches(&lengths(sequences), &task.batches)? {
@@ -127,7 +126,7 @@ impl Trainer {
                     lengths,
                     ..
                 } = task.read(&batch)?;
-                let (width, pass) = (times.ncols(), Pass::Evaluation { seed });
+                let width = times.ncols();
                 let logits = self.model().apply(kinds, times, &lengths, pass)?.output;
                 let logits = array(&logits);
                 for ((place, b), length) in batch.into_iter().zip(0..).zip(lengths) {
@@ -148,8 +147,7 @@ impl Trainer {
         let task = Task::new(sequences.to_vec(), self.task().batches.clone())?;
         let places: Vec<usize> = (0..sequences.len()).collect();
         let read = task.read(&places)?;
-        let seed = self.evaluation_seed();
-        let pass = Pass::Evaluation { seed };
+        let pass = self.evaluation_pass();
         self.model()
             .inspect(read.kinds, read.times, &read.lengths, pass)
     }
@@ -186,13 +184,7 @@ impl training::Task for Task {
     /// The places of the sequences.
     type Batch = Vec<usize>;
     /// The logits with the penalty, and the rows that count with their kinds.
-    type Output = (
-        Attention<
-            Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
-            Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
-        >,
-        Vec<(usize, usize)>,
-    );
+    type Output = (Logits<f32, OwnedTape<f32, Cpu>>, Vec<(usize, usize)>);
 
     const MODEL: &'static str = "next_event";
 
@@ -262,19 +254,9 @@ impl training::Task for Task {
         (foretold, labelled): Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let seen = Assessment::of(array(&foretold.output).view(), &labelled);
-        let penalty = f64::from(foretold.penalty.array());
         let kind = model.encoder.penalty();
         let share = kind.share(batch.len(), part, self.sequences.len());
-        let weighted = foretold.penalty.try_mul(share as f32);
-        let weighted = weighted.map_err(device_error)?;
-        let error = cross_entropy_of(foretold.output, &labelled)?;
-        Ok(Objective {
-            error: f64::from(error.array()),
-            loss: error.try_add(weighted).map_err(device_error)?,
-            squared_error: seen.brier,
-            penalty,
-        })
+        Objective::of_classes(foretold.output, (foretold.penalty, share), &labelled)
     }
 
     fn go_to_step(model: &mut NextEvent<f32>, step: u64) {

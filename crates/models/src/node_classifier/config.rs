@@ -1,6 +1,7 @@
 //! The settings of a node classifier.
 
 use crate::Error;
+use crate::attention::is_default;
 use crate::encoder::MOST_LAYERS;
 use bochner_graph::{AttentionKind, InitialMap, Residual};
 use bochner_numerics::argument;
@@ -73,10 +74,6 @@ fn two() -> usize {
 
 fn is_two(layers: &usize) -> bool {
     *layers == two()
-}
-
-fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
-    *setting == T::default()
 }
 
 impl Architecture {

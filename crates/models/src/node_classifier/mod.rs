@@ -1,7 +1,6 @@
 //! Classification of the nodes of a graph: layers of graph attention, or of graph convolution.
 
 mod config;
-mod fingerprint;
 mod sampled;
 mod task;
 mod trainer;

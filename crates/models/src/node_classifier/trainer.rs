@@ -2,17 +2,17 @@
 
 use super::{NodeClassifier, NodeClassifierConfig, Task};
 use crate::Error;
-use crate::assessment::{Assessment, array};
+use crate::fingerprint::fingerprint;
 use crate::node_classifier::Classified;
-use crate::training::{self, Objective, device_error};
+use crate::training::{self, Objective};
 use bochner_attention::card::Penalty;
-use bochner_nn::{Parameters, cross_entropy_of, tape_adding_to};
+use bochner_graph::FanOut;
+use bochner_nn::{Parameters, tape_adding_to};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::Mode;
-use dfdx::prelude::{AsArray, OwnedTape};
+use dfdx::prelude::OwnedTape;
 use dfdx::tensor::{Cpu, Gradients};
-use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use rand::seq::SliceRandom;
 use std::collections::HashMap;
@@ -123,7 +123,36 @@ impl training::Task for Task {
     }
 
     fn fingerprint(&self) -> String {
-        self.hash()
+        let (graph, features) = (self.graph(), self.features());
+        let sizes = [
+            graph.targets(),
+            graph.edge_count(),
+            features.columns(),
+            self.classes(),
+        ];
+        let edges = graph.edges().into_iter().flat_map(<[usize; 2]>::from);
+        // No class is a number of its own.
+        let labels = self.labels().iter().map(|label| label.map_or(0, |l| l + 1));
+        let numbers = sizes.into_iter().chain(edges).chain(labels);
+        let numbers = numbers.chain(self.train().iter().copied());
+        let sampling = self.sampling().into_iter().flat_map(|sampling| {
+            let fan_outs = sampling.fan_outs.iter().map(|fan_out| match fan_out {
+                FanOut::All => 0,
+                FanOut::AtMost(edges) => edges.saturating_add(1),
+            });
+            std::iter::once(sampling.batch.get()).chain(fan_outs)
+        });
+        let numbers = numbers.chain(sampling);
+        let entries = features.entries();
+        let entries = entries.flat_map(|(row, column, x)| [row as u32, column as u32, x.to_bits()]);
+        let attributes = self.attributed().attributes;
+        let attributes = attributes.iter().flatten().map(|x| x.to_bits());
+        fingerprint(
+            numbers
+                .map(|number| number as u32)
+                .chain(entries)
+                .chain(attributes),
+        )
     }
 
     fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Batch>, Error> {
@@ -180,18 +209,9 @@ impl training::Task for Task {
                 &of_sample
             }
         };
-        let seen = Assessment::of(array(&classified.output).view(), labelled);
-        let penalty = f64::from(classified.penalty.array());
         let nodes = self.training_nodes().len();
         let share = Penalty::PerExample.share(self.examples(batch), part, nodes);
-        let weighted = (classified.penalty.try_mul(share as f32)).map_err(device_error)?;
-        let error = cross_entropy_of(classified.output, labelled)?;
-        Ok(Objective {
-            loss: error.try_add(weighted).map_err(device_error)?,
-            error: seen.cross_entropy,
-            squared_error: seen.brier,
-            penalty,
-        })
+        Objective::of_classes(classified.output, (classified.penalty, share), labelled)
     }
 
     fn penalised(model: &NodeClassifier<f32>) -> &dyn Parameters<f32> {
@@ -211,6 +231,3 @@ impl Trainer {
         })
     }
 }
-
-#[cfg(test)]
-pub(super) mod tests;

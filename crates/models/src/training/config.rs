@@ -1,6 +1,7 @@
 //! The settings of a training.
 
 use crate::Error;
+use crate::attention::is_default;
 use bochner_numerics::argument;
 use bochner_ops::{AdamConfig, Decayed, Schedule, WeightDecay};
 use serde::{Deserialize, Serialize};
@@ -57,10 +58,6 @@ pub struct TrainingConfig {
 }
 
 bochner_numerics::checked_when_read!(TrainingConfig);
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 fn are_usual(betas: &[f64; 2]) -> bool {
     *betas == AdamConfig::default().betas
@@ -128,52 +125,5 @@ impl TrainingConfig {
             decayed: self.decayed,
             ..AdamConfig::default()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decay_rates_are_written_where_they_are_not_the_usual_ones() {
-        let usual = TrainingConfig::default();
-        let written = serde_json::to_value(&usual).unwrap();
-        assert!(written.get("betas").is_none());
-        let betas = [0.9, 0.98];
-        let other = TrainingConfig { betas, ..usual };
-        let written = serde_json::to_value(&other).unwrap();
-        assert_eq!(written["betas"], serde_json::json!(betas));
-        assert_eq!(
-            serde_json::from_value::<TrainingConfig>(written).unwrap(),
-            other
-        );
-        assert_eq!(other.adam().betas, betas);
-        let betas = [0.9, 1.0];
-        let refused = TrainingConfig { betas, ..other };
-        assert!(refused.validate().is_err());
-    }
-
-    #[test]
-    fn a_weight_decay_and_a_schedule_are_checked_when_they_are_read() {
-        let read = |text: &str| serde_json::from_str::<TrainingConfig>(text);
-        let cosine = |warmup| {
-            format!(
-                r#"{{"weight-decay": 0.1, "schedule": {{"cosine": {{"warmup": {warmup}, "steps": 9}}}}}}"#
-            )
-        };
-        let config = read(&cosine(8)).unwrap();
-        let written = serde_json::to_string(&config).unwrap();
-        assert_eq!(read(&written).unwrap(), config);
-        assert_eq!(config.adam().weight_decay, WeightDecay::Decoupled(0.1));
-        assert_eq!(config.adam().decayed, Decayed::Weights);
-        assert!(
-            read(&cosine(9))
-                .unwrap_err()
-                .to_string()
-                .contains("`warmup`")
-        );
-        let refused = read(r#"{"weight_decay": -0.1}"#).unwrap_err();
-        assert!(refused.to_string().contains("`weight_decay`"), "{refused}");
     }
 }

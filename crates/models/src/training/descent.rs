@@ -178,16 +178,3 @@ impl<M: Parameters<f32>> Parameters<f32> for Kept<M> {
 pub(crate) fn device_error(error: CpuError) -> Error {
     bochner_nn::Error::from(error).into()
 }
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn of_seed(seed: u64, learning_rate: f64) -> Descent {
-        let adam = AdamConfig {
-            learning_rate,
-            ..AdamConfig::default()
-        };
-        Descent::new(adam, Seed::new(seed), &Value::Null).unwrap()
-    }
-}

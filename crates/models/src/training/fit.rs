@@ -52,7 +52,6 @@ pub struct Best {
     pub epoch: usize,
     /// The number of steps at its end. From files of versions that did not keep it, it is reckoned with epochs of equally
     /// many steps.
-    #[serde(default)]
     pub steps: usize,
     /// The value of the measure after it.
     pub value: f64,

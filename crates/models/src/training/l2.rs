@@ -36,29 +36,3 @@ pub(super) fn add_l2<E: Element>(
     });
     result.map(|()| 0.5 * factor * squares)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bochner_nn::alloc_gradients;
-    use dfdx::tensor::{Tensor, TensorFromVec};
-
-    #[test]
-    fn the_gradient_is_that_of_half_the_squared_norm() {
-        let values: Vec<f64> = (0..40_000).map(|i| f64::from(i).sin()).collect();
-        let x: Tensor<(usize,), f64, Cpu> =
-            Cpu::default().tensor_from_vec(values.clone(), (values.len(),));
-        let mut gradients = alloc_gradients(&x).unwrap();
-        let half = add_l2(&x, &mut gradients, 0.1).unwrap();
-        let want = 0.05 * values.iter().map(|x| x * x).sum::<f64>();
-        assert!((half - want).abs() < 1e-12 * want);
-        let again = add_l2(&x, &mut gradients, 0.1).unwrap();
-        assert_eq!(half, again);
-        let got = gradients.get(&x).as_vec();
-        let off = got
-            .iter()
-            .zip(values)
-            .position(|(g, x)| (g - 0.2 * x).abs() > 1e-12);
-        assert_eq!(off, None);
-    }
-}

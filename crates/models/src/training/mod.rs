@@ -18,8 +18,6 @@ mod trainer;
 pub use bochner_ops::{Decayed, Schedule};
 pub use config::TrainingConfig;
 pub(crate) use descent::device_error;
-#[cfg(test)]
-pub(crate) use descent::tests::of_seed;
 pub use fit::{Best, Checkpoints, Curves, Epoch, FitConfig, Goal, Observer};
 pub(crate) use task::cut;
 pub use task::{EpochReport, Objective, Task};

@@ -1,9 +1,13 @@
 //! The interface between a trainer and a model with its data.
 
+use super::device_error;
 use crate::Error;
-use bochner_nn::Parameters;
+use crate::assessment::{Assessment, array};
+use bochner_nn::{Parameters, cross_entropy_of};
 use bochner_numerics::Seed;
+use dfdx::prelude::AsArray;
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor};
+use dfdx::tensor_ops::{TryAdd, TryMul};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 
@@ -94,11 +98,14 @@ pub(crate) fn cut(examples: &[usize], parts: NonZeroUsize) -> Vec<Vec<usize>> {
     (0..parts).map(part).collect()
 }
 
+/// A number on the tape of a pass.
+type Scalar = Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>;
+
 /// The objective of a batch, on the tape of its forward pass, and what it is made of.
 #[derive(Debug)]
 pub struct Objective {
     /// The sum of the mean error and the penalty's share.
-    pub loss: Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
+    pub loss: Scalar,
     /// The mean error: squared, or cross-entropy.
     pub error: f64,
     /// The mean squared error; of classes, the Brier score of their probabilities, and 0 where there are so many that it
@@ -106,6 +113,35 @@ pub struct Objective {
     pub squared_error: f64,
     /// The mechanism's penalty, such as $\beta \mathrm{KL}$, not divided.
     pub penalty: f64,
+}
+
+impl Objective {
+    /// The objective of a mean error and a share of a penalty. Of the error, its value and the squared one are reported.
+    pub(crate) fn new(
+        error: Scalar,
+        (penalty, share): (Scalar, f64),
+        [reported, squared_error]: [f64; 2],
+    ) -> Result<Self, Error> {
+        let value = f64::from(penalty.array());
+        let weighted = penalty.try_mul(share as f32).map_err(device_error)?;
+        Ok(Self {
+            loss: error.try_add(weighted).map_err(device_error)?,
+            error: reported,
+            squared_error,
+            penalty: value,
+        })
+    }
+
+    /// The objective of logits, `[rows, classes]`, some of whose rows have a class.
+    pub(crate) fn of_classes(
+        logits: Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
+        penalty: (Scalar, f64),
+        labelled: &[(usize, usize)],
+    ) -> Result<Self, Error> {
+        let seen = Assessment::of(array(&logits).view(), labelled);
+        let error = cross_entropy_of(logits, labelled)?;
+        Self::new(error, penalty, [seen.cross_entropy, seen.brier])
+    }
 }
 
 /// The means over an epoch. All numbers belong to the passes before the steps, with their dropout.
@@ -147,27 +183,6 @@ impl EpochReport {
             (gradient_norm, other.gradient_norm),
         ] {
             *mean += share * part;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_as_equal_as_can_be_and_leave_nothing_out() {
-        for (n, parts, sizes) in [
-            (6, 4, vec![1, 2, 1, 2]),
-            (9, 4, vec![2, 2, 2, 3]),
-            (64, 2, vec![32, 32]),
-            (2, 5, vec![1, 1]),
-            (0, 3, vec![]),
-        ] {
-            let examples: Vec<usize> = (10..10 + n).collect();
-            let got = cut(&examples, NonZeroUsize::new(parts).unwrap());
-            assert_eq!(got.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
-            assert_eq!(got.concat(), examples);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::hook::GradientHook;
 use super::l2::add_l2;
 use super::{Best, EpochReport, Objective, Task, TrainingConfig};
 use crate::Error;
+use bochner_attention::Pass;
 use bochner_nn::{
     Checkpoint, CheckpointError, Integrity, Parameters, clip_by_norm, parameter_count,
 };
@@ -14,6 +15,7 @@ use bochner_numerics::{Seed, argument};
 use dfdx::prelude::AsArray;
 use dfdx::tensor::{Cpu, Gradients};
 use dfdx::tensor_ops::{Backward, TryMul};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -285,6 +287,12 @@ impl<T: Task> Trainer<T> {
         self.seed.child("evaluation")
     }
 
+    /// A pass of evaluation that draws from [`evaluation_seed`](Self::evaluation_seed).
+    pub(crate) fn evaluation_pass(&self) -> Pass {
+        let seed = self.evaluation_seed();
+        Pass::Evaluation { seed }
+    }
+
     /// Writes a checkpoint from which [`resume`](Self::resume) goes on: parameters, optimiser, random stream, epochs
     /// done, and the best epoch of [`fit`](Self::fit).
     ///
@@ -298,8 +306,12 @@ impl<T: Task> Trainer<T> {
     /// # Errors
     /// [`Error::Nn`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let best = self.best.as_ref().map(|(best, _)| best);
-        let extra = json!({ "epochs": self.epochs, "best": best, "stands_at": self.stands_at });
+        let stand = Stand {
+            epochs: self.epochs,
+            best: self.best(),
+            stands_at: self.stands_at,
+        };
+        let extra = serde_json::to_value(stand).expect("plain data");
         match &self.best {
             None => self.descent.save(&self.model, extra, path),
             Some((_, best)) => {
@@ -351,24 +363,16 @@ impl<T: Task> Trainer<T> {
     /// version or of another model, [`Error::AnotherRun`] if it is of another training, seed or task; nothing is changed
     /// then.
     pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
-        let Read { kept, best, saved } = self.read(path)?;
+        let Read { kept, stand, saved } = self.read(path)?;
         self.descent.restore(&saved, path)?;
         self.model = kept.model;
-        let progress = saved.progress();
-        // Older files do not say; all of their epochs were of one step.
-        let epochs = progress.extra["epochs"].as_u64().unwrap_or(progress.step);
-        self.epochs = epochs as usize;
-        self.best = best.map(|mut best| {
-            if best.steps == 0 {
-                // An older file, which does not say; epochs have about equally many steps.
-                best.steps = best.epoch * progress.step as usize / self.epochs.max(1);
-            }
+        self.epochs = stand.epochs;
+        self.best = stand.best.map(|best| {
             let mut model = kept.best;
             T::go_to_step(&mut model, best.steps as u64);
             (best, model)
         });
-        let stands_at = progress.extra["stands_at"].as_u64();
-        self.stand_at(stands_at.unwrap_or(progress.step));
+        self.stand_at(stand.stands_at);
         Ok(saved.integrity())
     }
 
@@ -380,20 +384,19 @@ impl<T: Task> Trainer<T> {
             path: path.to_path_buf(),
         };
         saved.adam().ok_or_else(incomplete)?;
-        let best: Result<Option<Best>, _> =
-            serde_json::from_value(saved.progress().extra["best"].clone());
-        let best = best.map_err(|_| incomplete())?;
+        let stand: Result<Stand, _> = serde_json::from_value(saved.progress().extra.clone());
+        let stand = stand.map_err(|_| incomplete())?;
         let mut kept = Kept {
             model: self.model.clone(),
             best: self.model.clone(),
         };
         let description = self.descent.description();
-        match best {
+        match stand.best {
             Some(_) => saved.restore(description, &mut kept),
             None => saved.restore(description, &mut kept.model),
         }
         .map_err(refused::<T>)?;
-        Ok(Read { kept, best, saved })
+        Ok(Read { kept, stand, saved })
     }
 }
 
@@ -459,6 +462,15 @@ fn refused<T: Task>(error: CheckpointError) -> Error {
 /// A checkpoint that was read.
 struct Read<M> {
     kept: Kept<M>,
-    best: Option<Best>,
+    stand: Stand,
     saved: Checkpoint<f32>,
+}
+
+/// What a checkpoint holds beside parameters, optimiser and random stream.
+#[derive(Serialize, Deserialize)]
+struct Stand {
+    epochs: usize,
+    best: Option<Best>,
+    /// The step of the parameters, which are those of the best epoch after [`Trainer::use_best`].
+    stands_at: u64,
 }

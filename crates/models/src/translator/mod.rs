@@ -13,7 +13,7 @@ use crate::Error;
 use crate::attention::{admit_dropout, is_default};
 use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
-use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, Sequences};
+use crate::encoder::{Encoded, Encoder, EncoderConfig, EncoderLayerConfig, Logits};
 use crate::positions::Positions;
 use bochner_attention::{
     Mask, Pass, Variant, card::Penalty, layer::Attention, mechanism::Inspection,
@@ -283,14 +283,13 @@ impl<E: Element> Translator<E> {
     /// # Errors
     /// [`Error::Argument`] unless there is one length for each sequence, at most S or T; [`Error::TooLong`] if S or T is
     /// more than there are positions; [`Error::Nn`] for a token that is not in the table.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
         &self,
         source: Tensor<(usize, usize), usize, Cpu, T>,
         target: Tensor<(usize, usize), usize, Cpu>,
         lengths: [&[usize]; 2],
         pass: Pass,
-    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+    ) -> Result<Logits<E, T>, Error> {
         let decoded = self.vectors(source, target, lengths, pass)?;
         Ok(Attention {
             output: self.embedding.logits(decoded.output)?,
@@ -299,20 +298,14 @@ impl<E: Element> Translator<E> {
     }
 
     /// Returns the vectors that [`apply`](Self::apply) turns into logits, `[B, T, width]`.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     fn vectors<T: Tape<E, Cpu> + Merge<T>>(
         &self,
         source: Tensor<(usize, usize), usize, Cpu, T>,
         target: Tensor<(usize, usize), usize, Cpu>,
         lengths: [&[usize]; 2],
         pass: Pass,
-    ) -> Result<Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>, Error> {
-        let shapes = [*source.shape(), *target.shape()];
-        for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
-            check_lengths(lengths, batch, time)?;
-            self.fits(time)?;
-        }
-        let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
+    ) -> Result<Encoded<E, T>, Error> {
+        let [of_source, of_target] = self.masks([*source.shape(), *target.shape()], lengths)?;
         let [first, second] = [pass.nth(0), pass.nth(1)];
         let x = self.embedding.apply(source, first)?;
         let y = self
@@ -339,12 +332,7 @@ impl<E: Element> Translator<E> {
         lengths: [&[usize]; 2],
         pass: Pass,
     ) -> Result<TranslatorInspection<E>, Error> {
-        let shapes = [*source.shape(), *target.shape()];
-        for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
-            check_lengths(lengths, batch, time)?;
-            self.fits(time)?;
-        }
-        let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
+        let [of_source, of_target] = self.masks([*source.shape(), *target.shape()], lengths)?;
         let [first, second] = [pass.nth(0), pass.nth(1)];
         let x = self.embedding.apply(source, first)?;
         let y = self.embedding.apply(target, second)?;
@@ -358,6 +346,19 @@ impl<E: Element> Translator<E> {
             decoder,
             cross,
         })
+    }
+
+    /// The masks of sources and targets of these shapes and lengths.
+    fn masks(
+        &self,
+        shapes: [(usize, usize); 2],
+        lengths: [&[usize]; 2],
+    ) -> Result<[Mask; 2], Error> {
+        for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
+            check_lengths(lengths, batch, time)?;
+            self.fits(time)?;
+        }
+        Ok(lengths.map(|own| Mask::none().with_key_lengths(own.to_vec())))
     }
 
     /// Refuses a sequence of more positions than the longest.

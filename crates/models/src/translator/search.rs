@@ -381,45 +381,7 @@ impl Trainer {
         sources: &[Vec<usize>],
         beam: &BeamConfig,
     ) -> Result<Vec<Result<Translation, Error>>, Error> {
-        let seed = self.evaluation_seed();
-        self.model()
-            .translate(sources, beam, Pass::Evaluation { seed })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_errors_of_numbers_are_looked_for_in_each_source() {
-        let infinite = argument::finite("q", &[1], &[f64::INFINITY]).unwrap_err();
-        let [what, instead] = ["decoding", "another mechanism"];
-        let unsupported = bochner_attention::Error::Unsupported { what, instead };
-        let shape = argument::shape("x", &[1], &[2]).unwrap_err();
-        for (error, expected) in [
-            (Error::Overflow, true),
-            (Error::Attention(infinite.into()), true),
-            (Error::Attention(unsupported), false),
-            (Error::Attention(shape.clone().into()), false),
-            (shape.into(), false),
-        ] {
-            assert_eq!(is_of_numbers(&error), expected, "{error}");
-        }
-    }
-
-    #[test]
-    fn batches_are_even_and_at_most_as_large_as_is_said() {
-        let sizes = |sources: usize, together: usize| -> Vec<usize> {
-            let order: Vec<usize> = (0..sources).collect();
-            let batches = batches(&order, together);
-            assert_eq!(batches.concat(), order);
-            batches.into_iter().map(<[usize]>::len).collect()
-        };
-        assert!(sizes(0, 32).is_empty());
-        assert_eq!(sizes(32, 32), [32]);
-        assert_eq!(sizes(33, 32), [17, 16]);
-        assert_eq!(sizes(65, 32), [22, 22, 21]);
-        assert_eq!(sizes(3, 1), [1, 1, 1]);
+        let pass = self.evaluation_pass();
+        self.model().translate(sources, beam, pass)
     }
 }

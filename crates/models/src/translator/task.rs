@@ -3,18 +3,16 @@
 use super::{Translator, TranslatorConfig};
 use crate::Error;
 use crate::embedding::tensor;
-use crate::encoder::Sequences;
+use crate::encoder::Encoded;
 use crate::fingerprint::fingerprint;
-use crate::training::{self, Objective, device_error};
-use bochner_attention::{Pass, layer::Attention};
+use crate::training::{self, Objective};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::CrossEntropy;
 use bochner_text::{
     BatchConfig, Counted, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor};
-use dfdx::tensor_ops::{TryAdd, TryMul};
+use dfdx::tensor::{Cpu, Gradients};
 use ndarray::ArrayView2;
 use std::num::NonZeroUsize;
 
@@ -149,13 +147,12 @@ impl Trainer {
     /// The errors of [`Task::new`] and of [`Translator::apply`].
     pub fn loss(&self, pairs: Vec<Pair>) -> Result<f64, Error> {
         let task = Task::new(pairs, self.task().batches.clone())?;
-        let (model, seed) = (self.model(), self.evaluation_seed());
+        let (model, pass) = (self.model(), self.evaluation_pass());
         let (mut total, mut count) = (0.0, 0);
         for batch in ordered_batches(&lengths(&task.pairs), &task.batches)? {
             let read = task.read(&batch, model.config())?;
             let lengths = [&read.source.lengths[..], &read.target.lengths[..]];
             let (source, target) = (tensor(&read.source)?, tensor(&read.target)?);
-            let pass = Pass::Evaluation { seed };
             let logits = model.apply(source, target, lengths, pass)?.output.as_vec();
             let shape = (
                 read.target.lengths.len() * read.target.width,
@@ -180,10 +177,7 @@ impl training::Task for Task {
     /// The places of the pairs.
     type Batch = Vec<usize>;
     /// The decoder's output with its penalty, and the rows that have a label, each with its label.
-    type Output = (
-        Attention<Sequences<f32, OwnedTape<f32, Cpu>>, Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>>,
-        Vec<(usize, usize)>,
-    );
+    type Output = (Encoded<f32, OwnedTape<f32, Cpu>>, Vec<(usize, usize)>);
 
     const MODEL: &'static str = "translator";
 
@@ -270,21 +264,14 @@ impl training::Task for Task {
         (decoded, labelled): Self::Output,
         part: f64,
     ) -> Result<Objective, Error> {
-        let penalty = f64::from(decoded.penalty.array());
         let share = model.penalty()?.share(batch.len(), part, self.pairs.len());
-        let weighted = decoded.penalty.try_mul(share as f32);
-        let weighted = weighted.map_err(device_error)?;
         let loss = CrossEntropy {
             labelled,
             smoothing: self.smoothing,
         };
         let error = model.embedding.cross_entropy(decoded.output, loss)?;
-        Ok(Objective {
-            error: f64::from(error.array()),
-            loss: error.try_add(weighted).map_err(device_error)?,
-            squared_error: 0.0,
-            penalty,
-        })
+        let reported = [error.array().into(), 0.0];
+        Objective::new(error, (decoded.penalty, share), reported)
     }
 
     fn go_to_step(model: &mut Translator<f32>, step: u64) {

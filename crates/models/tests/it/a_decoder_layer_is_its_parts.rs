@@ -2,8 +2,8 @@
 //! cases `decoder_layer`.
 
 use crate::by_weights::by_weights;
-use crate::common::{Sequences, assert_gradients, change, ikan, random};
-use bochner_attention::{Copula, Mask, Mikan, Pass, Posterior, Softmax, Variant};
+use crate::common::{Sequences, assert_gradients, change, ikan, random, unconditional};
+use bochner_attention::{Mask, Pass, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_nn::Dropout;
@@ -34,19 +34,6 @@ fn layer(attention: Variant, cross_attention: Variant) -> Result<DecoderLayer<f6
 /// Two sequences.
 fn two((time, purpose): (usize, &str)) -> Sequences {
     random((2, time, WIDTH), purpose)
-}
-
-/// MIKAN where it can be causal.
-fn unconditional() -> Variant {
-    let (posterior, copula) = (Posterior::Unconditional, Copula::Independent);
-    Mikan {
-        points: 4,
-        p: 1.5,
-        posterior,
-        copula,
-        ..Default::default()
-    }
-    .into()
 }
 
 const TRAINING: Pass = Pass::Training {

@@ -1,6 +1,6 @@
 //! A translator of lines is saved and loaded as one file: it translates as before, and one of another vocabulary is refused.
 
-use crate::common::{ikan, layer};
+use crate::common::{ikan, layer, place};
 use bochner_attention::{Performer, Softmax, Variant, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
@@ -14,8 +14,7 @@ use bochner_text::{
 };
 use dfdx::tensor::Cpu;
 use std::fs;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+use std::path::Path;
 
 const SOURCE: [&str; 4] = ["der hund", "ein hund", "der hase", "ein hase läuft"];
 const TARGET: [&str; 4] = ["the dog", "a dog", "the hare", "a hare runs"];
@@ -78,12 +77,6 @@ fn after(epochs: usize, mut trainer: Trainer) -> TextTranslator {
 
 fn softmax() -> Variant {
     Softmax::default().into()
-}
-
-fn place() -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("translator.safetensors");
-    (directory, path)
 }
 
 fn lines(translator: &TextTranslator) -> Vec<String> {

@@ -1,10 +1,10 @@
 //! A training that starts from a trained model has its parameters and nothing else of its run; a checkpoint of another run
 //! says that there is such a start where the model is the same.
 
-use crate::common::{layer, parameters};
+use crate::common::{layer, place, values};
 use bochner_attention::Softmax;
 use bochner_models::Error;
-use bochner_models::classifier::{Task, TextClassifier, TextClassifierConfig, Trainer};
+use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_numerics::Seed;
@@ -37,13 +37,6 @@ fn training(learning_rate: f64) -> TrainingConfig {
 
 fn cold(config: &TextClassifierConfig, learning_rate: f64) -> Trainer {
     Trainer::new(config, &training(learning_rate), task(0), Seed::new(3)).unwrap()
-}
-
-fn values(model: &TextClassifier<f32>) -> Vec<f32> {
-    parameters(model)
-        .into_iter()
-        .flat_map(|(_, values)| values)
-        .collect()
 }
 
 #[test]
@@ -123,8 +116,7 @@ fn a_model_of_another_shape_is_refused() {
 
 #[test]
 fn a_checkpoint_of_another_run_says_how_to_start_from_its_model() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
+    let (_directory, path) = place();
     cold(&config(8, 0.1), 0.02).save(&path).unwrap();
     let mut faster = cold(&config(8, 0.1), 0.05);
     let error = faster.resume(&path).unwrap_err();

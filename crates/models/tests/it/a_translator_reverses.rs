@@ -5,15 +5,15 @@ mod parts;
 mod searches;
 mod training;
 
-use crate::common::{assert_resumes, change, ikan, parameters};
-use crate::translators::{self, END, START, log_prob};
-use bochner_attention::{IkanDirect, Mikan, Pass, Primal, Softmax, Variant};
+use crate::common::{change, on_threads, values};
+use crate::translators::{self, END, START};
+use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::encoder::NormPlacement;
 use bochner_models::training::{Checkpoints, Epoch, FitConfig, Goal, Observer, TrainingConfig};
 use bochner_models::translator::{Pair, Task, Trainer, Translation, Translator, TranslatorConfig};
 use bochner_nn::Element;
-use bochner_numerics::{Seed, Tolerance};
+use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, BeamConfig, Marks, Vocabulary};
 use dfdx::prelude::*;
 use rand::Rng;
@@ -77,7 +77,7 @@ fn translated<E: Element>(model: &Translator<E>, source: &[usize], width: usize)
 /// to 50, whichever way the loss rounds.
 #[test]
 fn it_learns_to_reverse() {
-    let mut trainer = trainer(&config(softmax(), 32), pairs(600, "train")).unwrap();
+    let mut trainer = trainer(&config(softmax(), 32), pairs(300, "train")).unwrap();
     let others = pairs(50, "others");
     let sources: Vec<_> = others.iter().map(|pair| pair.source.clone()).collect();
     let right = |trainer: &Trainer, width: usize| {
@@ -98,47 +98,11 @@ fn it_learns_to_reverse() {
     }
 }
 
-fn steps_are_the_whole_pass<E: Element>() {
-    let [drawing, itself, memory] = [Mikan::default().into(), ikan(), softmax()[0].clone()];
-    let mechanisms = [
-        softmax(),
-        [(); 3].map(|()| ikan()),
-        [drawing, itself, memory],
-    ];
-    let placed =
-        |of: [Variant; 3]| [NormPlacement::Pre, NormPlacement::Post].map(|norm| (of.clone(), norm));
-    for (of, norm) in mechanisms.into_iter().flat_map(placed) {
-        let mut config = config(of, 16);
-        config.encoder.layer.norm = norm;
-        let model = Translator::<E>::try_new(&Cpu::default(), &config, Seed::new(3));
-        let model = model.unwrap();
-        for width in [1, 3] {
-            for Pair { source, .. } in pairs(6, "sources") {
-                let found = translated(&model, &source, width);
-                let whole = log_prob(&model, &source, &found.tokens, PASS);
-                let error = (found.log_prob - whole).abs();
-                let bound = Tolerance::outputs::<E>().bound([whole]);
-                assert!(error <= bound, "beam {width}, {source:?}: {error:e}");
-            }
-        }
-    }
-}
-
-#[test]
-fn token_by_token_is_the_whole_pass() {
-    steps_are_the_whole_pass::<f32>();
-    steps_are_the_whole_pass::<f64>();
-}
-
 #[test]
 fn averages_of_checkpoints_are_means_of_their_parameters() {
     let directory = tempfile::tempdir().unwrap();
     let paths = [1, 2].map(|epoch| directory.path().join(format!("{epoch}.safetensors")));
     let mut trainer = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
-    let values = |model: &Translator<f32>| -> Vec<f32> {
-        let all = parameters(model).into_iter();
-        all.flat_map(|(_, values)| values).collect()
-    };
     let mut checkpoints = Checkpoints {
         path: directory.path().join("{epoch}.safetensors"),
         every: 1,

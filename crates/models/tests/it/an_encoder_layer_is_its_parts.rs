@@ -1,25 +1,21 @@
 //! A layer recorded as one operation has the values and gradients of its parts recorded one by
 //! one, those of finite differences, and the same bits on any number of threads.
 
-use bochner_attention::{IkanDirect, Mask, Mikan, Pass, Softmax, Variant, layer::Attention};
+use crate::common::{self, Sequences, ikan, mikan, on_threads};
+use bochner_attention::{Mask, Pass, Softmax, Variant, layer::Attention};
 use bochner_models::encoder::{
     Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig, NormPlacement,
 };
 use bochner_nn::{Dropout, LayerNorm, Parameters, alloc_gradients, parameter_count};
-use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_numerics::{Seed, relative_error, standard_normal};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
 
-type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
 type Tape = OwnedTape<f64, Cpu>;
 
 const SHAPE: (usize, usize, usize) = (2, 3, 8);
-
 fn random(purpose: &str) -> Sequences {
-    let mut stream = Seed::new(1).stream(purpose);
-    let n = SHAPE.0 * SHAPE.1 * SHAPE.2;
-    let values = (0..n).map(|_| standard_normal(&mut stream)).collect();
-    Cpu::default().tensor_from_vec(values, SHAPE)
+    common::random(SHAPE, purpose)
 }
 
 fn config(attention: Variant) -> EncoderLayerConfig {
@@ -35,18 +31,7 @@ fn config(attention: Variant) -> EncoderLayerConfig {
 }
 
 fn variants() -> [Variant; 3] {
-    let (points, p) = (4, 1.5);
-    let ikan = IkanDirect {
-        points,
-        p,
-        ..Default::default()
-    };
-    let mikan = Mikan {
-        points,
-        p,
-        ..Default::default()
-    };
-    [Softmax::default().into(), ikan.into(), mikan.into()]
+    [Softmax::default().into(), ikan(), mikan()]
 }
 
 fn layer(attention: Variant) -> EncoderLayer<f64> {
@@ -133,42 +118,6 @@ fn one_operation_is_its_parts() {
 }
 
 #[test]
-fn gradients_are_those_of_finite_differences() {
-    for norm in PLACEMENTS {
-        gradients_are_right(&placed(variants()[1].clone(), norm));
-    }
-}
-
-fn gradients_are_right(layer: &EncoderLayer<f64>) {
-    let (x, cotangent) = (random("x"), random("cotangent"));
-    let loss = |layer: &EncoderLayer<f64>, x: Sequences<Tape>| {
-        let encoded = layer.apply(x, &mask(), pass()).unwrap();
-        (encoded.output * cotangent.clone()).sum() + encoded.penalty
-    };
-    let mut gradients = loss(layer, x.leaky_trace()).backward();
-    let (mut at, mut got) = (x.as_vec(), gradients.get(&x).as_vec());
-    layer.for_each("", &mut |_, p| {
-        let mut part = Vec::new();
-        p.read_into(&mut part);
-        at.extend(part);
-        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
-    });
-    let want = finite_difference(&at, |point| {
-        let (mut layer, mut x) = (layer.clone(), x.clone());
-        let (first, mut rest) = point.split_at(x.shape().num_elements());
-        x.copy_from(first);
-        layer.for_each_mut("", &mut |_, p| {
-            let (part, others) = rest.split_at(p.len());
-            p.write(part);
-            rest = others;
-        });
-        loss(&layer, x.leaky_traced()).array()
-    });
-    let error = relative_error(&got, &want);
-    assert!(error < 1e-6, "{error:e}");
-}
-
-#[test]
 fn layers_are_drawn_apart_and_their_penalties_add_up() {
     let [.., mikan] = variants();
     let layer = config(mikan);
@@ -251,26 +200,12 @@ fn threads_change_nothing() {
         });
         found
     };
-    let with = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        pool.build().unwrap().install(run)
-    };
-    assert!(with(1) == with(3));
+    assert!(on_threads(1, run) == on_threads(3, run));
 }
 
 #[test]
-fn settings_and_shapes_that_do_not_fit_are_refused() {
+fn sequences_of_another_width_are_refused() {
     let device = Cpu::default();
-    let wrong = |change: fn(&mut EncoderLayerConfig)| {
-        let mut config = config(Softmax::default().into());
-        change(&mut config);
-        EncoderLayer::<f32>::try_new(&device, &config, Seed::new(1)).is_err()
-    };
-    assert!(wrong(|c| c.heads = 3));
-    assert!(wrong(|c| c.dropout = 1.0));
-    assert!(wrong(|c| c.hidden = 0));
-    let none = EncoderConfig::new(0, config(Softmax::default().into()));
-    assert!(Encoder::<f32>::try_new(&device, &none, Seed::new(1)).is_err());
     let narrow: Sequences = device.zeros_like(&(2, 3, 7));
     assert!(
         layer(Softmax::default().into())

@@ -1,11 +1,13 @@
 //! Settings and checks that many tests share.
 
-use bochner_attention::{IkanDirect, Mikan, Variant};
+use bochner_attention::{Copula, IkanDirect, Mikan, Posterior, Variant};
 use bochner_models::encoder::{EncoderLayerConfig, NormPlacement};
 use bochner_models::training::{Task, Trainer};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use dfdx::prelude::*;
+use std::path::PathBuf;
+use tempfile::TempDir;
 
 pub(crate) type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
 
@@ -37,6 +39,18 @@ pub(crate) fn mikan() -> Variant {
     Mikan {
         points,
         p,
+        ..Default::default()
+    }
+    .into()
+}
+
+/// A mechanism that draws its points from the prior, and so can be causal and attend to a memory.
+pub(crate) fn unconditional() -> Variant {
+    Mikan {
+        points: 4,
+        p: 1.5,
+        posterior: Posterior::Unconditional,
+        copula: Copula::Independent,
         ..Default::default()
     }
     .into()
@@ -108,11 +122,34 @@ pub(crate) fn assert_gradients<M: Parameters<f64> + Clone, const N: usize>(
     assert!(error < 1e-6, "{error:e}");
 }
 
+/// The values of all parameters, one after the other.
+pub(crate) fn values<E: Element>(model: &impl Parameters<E>) -> Vec<E> {
+    let all = parameters(model).into_iter();
+    all.flat_map(|(_, values)| values).collect()
+}
+
+/// The result of a computation on so many threads.
+pub(crate) fn on_threads<R: Send>(threads: usize, f: impl FnOnce() -> R + Send) -> R {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(f)
+}
+
+/// The message of a refusal.
+pub(crate) fn message<T, E: std::fmt::Display>(refused: Result<T, E>) -> String {
+    refused.map(drop).unwrap_err().to_string()
+}
+
+/// A directory, and a file in it.
+pub(crate) fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("parameters.safetensors");
+    (directory, path)
+}
+
 /// Asserts that a training which was saved after two epochs and resumed has the reports and the parameters of one that
 /// was not.
 pub(crate) fn assert_resumes<T: Task>(fresh: impl Fn() -> Trainer<T>) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
+    let (_directory, path) = place();
     let mut whole = fresh();
     for _ in 0..2 {
         whole.epoch().unwrap();

@@ -1,5 +1,6 @@
 //! A language model learns, writes what it says it would, and is one file.
 
+use crate::common::{change, layer};
 use bochner_attention::{Form, IkanDirect, Pass, Performer, Rotary, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::attention::AttentionOptions;
@@ -8,7 +9,10 @@ use bochner_models::language_model::{
     LanguageModel, LanguageModelConfig, Sampling, Task, Trainer, TrainingConfig,
 };
 use bochner_models::prelude::*;
+use bochner_models::training::Task as _;
+use bochner_nn::alloc_gradients;
 use bochner_numerics::{Seed, Tolerance};
+use std::ops::Range;
 
 const TOKENS: usize = 7;
 
@@ -112,7 +116,7 @@ fn text(length: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_text_is_learned_and_a_run_goes_on_where_it_stopped() {
+fn a_text_is_learned_and_a_saved_model_writes_what_it_wrote() {
     let mut config = config(Softmax::default().into(), NormPlacement::Pre);
     config.encoder.layer.dropout = 0.0;
     config.embedding.dropout = 0.0;
@@ -120,29 +124,18 @@ fn a_text_is_learned_and_a_run_goes_on_where_it_stopped() {
         learning_rate: 0.01,
         ..Default::default()
     };
-    let task = || Task::new(text(400), 32, 4).unwrap();
-    let new = || Trainer::new(&config, &training, task(), Seed::new(1)).unwrap();
-    let mut trainer = new();
+    let task = Task::new(text(400), 32, 4).unwrap();
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(1)).unwrap();
     let before = trainer.assess(&text(80)).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
-    for epoch in 0..12 {
+    for _ in 0..12 {
         trainer.epoch().unwrap();
-        if epoch == 8 {
-            trainer.save(&path).unwrap();
-        }
     }
     let after = trainer.assess(&text(80)).unwrap();
     assert!(before > 1.0 && after < 0.3, "{before} {after}");
 
-    let mut resumed = new();
-    resumed.resume(&path).unwrap();
-    for _ in 9..12 {
-        resumed.epoch().unwrap();
-    }
-    assert_eq!(resumed.assess(&text(80)).unwrap(), after);
-
-    // Saved as a model of its own.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.safetensors");
+    trainer.save(&path).unwrap();
     let file = directory.path().join("model.safetensors");
     trainer.model().save(&file).unwrap();
     let loaded = LanguageModel::load(&file).unwrap();
@@ -175,17 +168,22 @@ fn misuse_is_named() {
     assert!(says(&[TOKENS], sampling).contains("`words`"));
     let top_k = Some(0);
     assert!(says(&[1], Sampling { top_k, ..sampling }).contains("`top_k`"));
-    let temperature = -1.0;
-    assert!(
-        says(
-            &[1],
-            Sampling {
-                temperature,
-                ..sampling
-            }
-        )
-        .contains("`temperature`")
-    );
+    let no_repeat_ngram = Some(0);
+    let repeating = Sampling {
+        no_repeat_ngram,
+        ..sampling
+    };
+    assert!(says(&[1], repeating).contains("`no_repeat_ngram`"));
+    for temperature in [-0.1, f64::NAN] {
+        let sampling = Sampling {
+            temperature,
+            ..sampling
+        };
+        assert!(says(&[1], sampling).contains("`temperature`"));
+    }
+    for top_p in [0.0, 1.1, f64::NAN] {
+        assert!(says(&[1], Sampling { top_p, ..sampling }).contains("`top_p`"));
+    }
 
     for (tokens, context, windows, name) in [
         (1, 4, 4, "tokens of the text"),
@@ -201,4 +199,120 @@ fn misuse_is_named() {
         refused.to_string().contains("tokens of the text"),
         "{refused}"
     );
+}
+
+/// A model whose logits are the same at every position.
+fn constant(logits: &[f64]) -> LanguageModel<f64> {
+    let layer = layer(in_linear_time(), NormPlacement::Pre, 0.0);
+    let config = LanguageModelConfig::transformer(logits.len(), EncoderConfig::new(1, layer));
+    let mut model = LanguageModel::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
+    change(&mut model, |name, values: &mut [f64]| match name {
+        "encoder.norm.gamma" => values.fill(0.0),
+        "encoder.norm.beta" => values[0] = 1.0,
+        "embedding.weight" => {
+            let rows = values.chunks_mut(8).zip(logits);
+            rows.for_each(|(row, &logit)| row[0] = logit);
+        }
+        _ => {}
+    });
+    model
+}
+
+#[test]
+fn tokens_that_repeat_an_n_gram_are_left_out() {
+    let model = constant(&[3.0, 2.0, 1.0, 0.0]);
+    for (n, prompt, want) in [
+        (1, vec![3], Some(0)),
+        (1, vec![0, 2], Some(1)),
+        (1, vec![0, 1, 2, 3], None),
+        (2, vec![0, 0], Some(1)),
+        (2, vec![1, 0, 1], Some(1)),
+        (3, vec![0, 1, 0, 2, 0, 1], Some(1)),
+    ] {
+        let sampling = Sampling {
+            temperature: 0.0,
+            no_repeat_ngram: Some(n),
+            ..Sampling::default()
+        };
+        let mut written = model.generate(&prompt, &sampling, Seed::new(1)).unwrap();
+        match (written.next().unwrap(), want) {
+            (Ok(got), Some(want)) => assert_eq!(got, want, "{n} {prompt:?}"),
+            (Err(Error::Argument(_)), None) => {}
+            (got, _) => panic!("{n} {prompt:?}: {got:?}"),
+        }
+    }
+}
+
+#[test]
+fn tokens_are_drawn_with_the_probabilities_that_are_left() {
+    const DRAWS: usize = 2500;
+    let model = constant(&[0.1f64, 0.4, 0.2, 0.3].map(f64::ln));
+    let of = |temperature, top_k, top_p| Sampling {
+        temperature,
+        top_k,
+        top_p,
+        no_repeat_ngram: None,
+    };
+    let squares = [0.01, 0.16, 0.04, 0.09].map(|square| square / 0.3);
+    let nucleus = [0.0, 4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0];
+    for (sampling, want) in [
+        (of(1.0, None, 1.0), [0.1, 0.4, 0.2, 0.3]),
+        (of(0.5, None, 1.0), squares),
+        (of(1.0, Some(2), 1.0), [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]),
+        (of(1.0, Some(9), 0.71), nucleus),
+        // Of the two tokens that are left, the first has a share of .57.
+        (of(1.0, Some(2), 0.5), [0.0, 1.0, 0.0, 0.0]),
+        (of(1.0, None, 1e-300), [0.0, 1.0, 0.0, 0.0]),
+        (of(0.0, None, 1.0), [0.0, 1.0, 0.0, 0.0]),
+        (of(1e-300, None, 1.0), [0.0, 1.0, 0.0, 0.0]),
+    ] {
+        let mut counts = [0.0; 4];
+        let written = model.generate(&[0], &sampling, Seed::new(4)).unwrap();
+        for token in written.take(DRAWS) {
+            counts[token.unwrap()] += 1.0 / DRAWS as f64;
+        }
+        for (share, want) in counts.into_iter().zip(want) {
+            let spread = (want * (1.0 - want) / DRAWS as f64).sqrt();
+            assert!((share - want).abs() <= 4.0 * spread + 1e-9, "{sampling:?}");
+        }
+    }
+}
+
+#[test]
+fn logits_that_are_not_finite_are_an_error() {
+    let model = constant(&[0.0, f64::INFINITY]);
+    let mut written = model
+        .generate(&[0], &Sampling::default(), Seed::new(1))
+        .unwrap();
+    assert!(matches!(written.next().unwrap(), Err(Error::Overflow)));
+}
+
+#[test]
+fn every_token_but_the_first_is_foretold_once() {
+    let layer = layer(Softmax::default().into(), NormPlacement::Pre, 0.0);
+    let config = LanguageModelConfig::transformer(17, EncoderConfig::new(1, layer));
+    for (count, context) in [(2, 1), (2, 5), (17, 4), (17, 16), (17, 40)] {
+        let task = Task::new((0..count).collect(), context, 3).unwrap();
+        let model = task.model(&config, Seed::new(1)).unwrap();
+        let mut seeds = (0..).map(Seed::new);
+        for _ in 0..20 {
+            let mut foretold = Vec::new();
+            for batch in task.batches(&mut || seeds.next().unwrap()).unwrap() {
+                let fits = |window: &Range<usize>| (1..=context).contains(&window.len());
+                assert!(batch.iter().all(fits));
+                let gradients = alloc_gradients(&model).unwrap();
+                let (_, labelled) = task
+                    .forward(&model, &batch, gradients, Seed::new(2))
+                    .unwrap();
+                // The token at each place is its number.
+                let width = batch.iter().map(Range::len).max().unwrap();
+                for &(row, token) in &labelled {
+                    assert_eq!(batch[row / width].start + row % width + 1, token);
+                }
+                foretold.extend(labelled.into_iter().map(|(_, token)| token));
+            }
+            foretold.sort_unstable();
+            assert!(foretold.into_iter().eq(1..count));
+        }
+    }
 }

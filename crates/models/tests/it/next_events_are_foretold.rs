@@ -1,18 +1,18 @@
 //! A model of next events: no logits rest on what comes later or on the filling, times tell what the order does not, all
 //! parameters are learnt, training resumes with the same bits, and what does not fit is named.
 
-use crate::common::{assert_resumes, change, parameters};
-use bochner_attention::{Cat, Copula, Mikan, Pass, Posterior, Softmax, Variant};
+use crate::common::parameters;
+use bochner_attention::{Cat, Pass, Softmax, Variant};
 use bochner_datasets::Echoes;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::next_event::{
     Events, NextEvent, NextEventConfig, Task, TimeSense, Trainer, TrainingConfig,
 };
-use bochner_numerics::{Seed, standard_normal};
+use bochner_numerics::Seed;
 use bochner_text::BatchConfig;
 use dfdx::prelude::*;
 use ndarray::{Array2, array};
-use std::num::NonZeroUsize;
+use std::f64::consts::TAU;
 
 const KINDS: usize = 4;
 
@@ -75,22 +75,6 @@ fn neither_the_future_nor_the_filling_is_read() {
     }
 }
 
-/// The last logits depend on the times if and only if the model has features of them.
-#[test]
-fn times_count_only_where_there_are_features() {
-    for (time, counts) in [(&[][..], false), (&[BOCHNER], true), (&[MERCER], true)] {
-        let config = softmax(time);
-        let of = |t| {
-            logits(
-                &config,
-                [0, 1, 2, 3, 1, 0],
-                array![[0.0, t, 4.0], [0.0, 1.0, 1.0]],
-            )
-        };
-        assert_eq!(of(1.0) != of(2.0), counts, "{time:?}");
-    }
-}
-
 fn sequences(count: usize) -> Vec<Events> {
     let task = Echoes {
         kinds: KINDS,
@@ -124,11 +108,11 @@ fn trainer(time: &[TimeSense], sequences: Vec<Events>) -> Trainer {
 
 #[test]
 fn times_tell_what_the_order_does_not() {
-    let drawn = sequences(400);
-    let (train, others) = drawn.split_at(300);
+    let drawn = sequences(200);
+    let (train, others) = drawn.split_at(100);
     let error = |time: &[TimeSense]| {
         let mut trainer = trainer(time, train.to_vec());
-        for _ in 0..30 {
+        for _ in 0..15 {
             trainer.epoch().unwrap();
         }
         trainer.assess(others).unwrap().all.error
@@ -149,69 +133,42 @@ fn every_parameter_is_learnt() {
     }
 }
 
-#[test]
-fn a_resumed_training_ends_with_the_same_bits() {
-    assert_resumes(|| trainer(&[BOCHNER, MERCER], sequences(20)));
-}
-
-/// Batches and their parts count by their events, of which sequences of another length have another number. A divergence
-/// is summed over a step.
-#[test]
-fn accumulated_batches_and_parts_are_one() {
-    let mut drawn = sequences(20);
-    for (i, own) in drawn.iter_mut().enumerate() {
-        own.kinds.truncate(2 + i);
-        own.times.truncate(2 + i);
-    }
-    let diverging = Mikan {
-        posterior: Posterior::Unconditional,
-        copula: Copula::Independent,
-        points: 4,
-        beta: 1e3,
-        ..Default::default()
-    };
-    let diverging = config(diverging.into(), &[BOCHNER]);
-    for (config, gradients, bound) in [(softmax(&[BOCHNER]), true, 1e-4), (diverging, false, 1e-2)]
-    {
-        // At the initial values there is no divergence.
-        let mut model = NextEvent::try_new(&Cpu::default(), &config, Seed::new(4)).unwrap();
-        let mut stream = Seed::new(5).stream("parameters");
-        change(&mut model, |_, values| {
-            let moved = |x: &mut f32| *x += 0.3 * standard_normal::<f32>(&mut stream);
-            values.iter_mut().for_each(moved);
-        });
-        let step = |[accumulate, parts, batch]: [usize; 3]| {
-            let batches = BatchConfig {
-                sentences: Some(batch),
-                ..BatchConfig::default()
-            };
-            let training = TrainingConfig {
-                clip_norm: Some(1.0),
-                accumulate: NonZeroUsize::new(accumulate).unwrap(),
-                parts: NonZeroUsize::new(parts).unwrap(),
-                ..TrainingConfig::default()
-            };
-            let task = Task::new(drawn.clone(), batches).unwrap();
-            let seed = Seed::new(4);
-            let mut trainer = Trainer::from_model(&model, &config, &training, task, seed).unwrap();
-            let report = trainer.epoch().unwrap();
-            assert_eq!(trainer.steps_done(), 1);
-            report
-        };
-        let one = step([1, 1, 20]);
-        assert!(gradients || one.loss > 100.0 * one.error, "{one:?}");
-        for sizes in [[3, 1, 7], [1, 3, 20], [2, 4, 10]] {
-            let several = step(sizes);
-            let norms = (several.gradient_norm, one.gradient_norm);
-            let losses = (several.loss, one.loss);
-            for (several, one) in [losses].into_iter().chain(gradients.then_some(norms)) {
-                assert!((several - one).abs() < bound * one, "{several} and {one}");
-            }
-        }
-    }
-}
-
 /// The last events are assessed by themselves, whatever the lengths of the sequences.
+/// Periods start even on a logarithmic scale, and the features of a time with norm 1.
+#[test]
+fn features_start_with_even_periods_and_norm_one() {
+    let periods = [1.0, 100.0];
+    let (frequencies, bases, degree) = (3, 3, 1);
+    let bochner = TimeSense::Bochner {
+        frequencies,
+        periods,
+    };
+    let mercer = TimeSense::Mercer {
+        bases,
+        degree,
+        periods,
+    };
+    let config = softmax(&[bochner, mercer]);
+    let model = NextEvent::<f64>::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
+    let all = parameters(&model);
+    let of = |name: &str| &all.iter().find(|(of, _)| of == name).unwrap().1;
+    let even = [1.0, 10.0, 100.0_f64];
+    let near = |got: &[f64], want: [f64; 3]| {
+        let pairs = got.iter().zip(want);
+        assert!(
+            pairs
+                .into_iter()
+                .all(|(got, want)| (got - want).abs() < 1e-12),
+            "{got:?}"
+        );
+    };
+    near(of("senses.0.rates"), even.map(|period| TAU / period));
+    near(of("senses.1.rates"), even.map(|period| (0.5 * period).ln()));
+    // A cosine and a sine of one angle share a root; the constant has its own.
+    let root = ((bases * (1 + degree)) as f64).sqrt().recip();
+    assert_eq!(of("senses.1.roots"), &[root; 9]);
+}
+
 #[test]
 fn last_events_are_those_of_each_sequence() {
     let events = |kinds: &[usize]| Events {
@@ -246,36 +203,27 @@ fn last_events_are_those_of_each_sequence() {
 /// An event is read with its own time, not with that of the next event, which is not known yet.
 #[test]
 fn a_trainer_reads_no_time_before_its_event() {
-    let trainer = trainer(&[BOCHNER], sequences(20));
-    let logits = |times: [f64; 4]| {
-        let own = Events {
-            kinds: vec![0, 1, 2, 3],
-            times: times.to_vec(),
+    for (senses, counts) in [(&[][..], false), (&[BOCHNER], true), (&[MERCER], true)] {
+        let trainer = trainer(senses, sequences(20));
+        let logits = |times: [f64; 4]| {
+            let own = Events {
+                kinds: vec![0, 1, 2, 3],
+                times: times.to_vec(),
+            };
+            trainer.predict(&[own]).unwrap().remove(0)
         };
-        trainer.predict(&[own]).unwrap().remove(0)
-    };
-    let times = [0.0, 1.0, 3.0, 7.0];
-    let before = logits(times);
-    for place in 0..4 {
-        let mut other = times;
-        other[place] += 0.5;
-        let after = logits(other);
-        let rows = before.rows().into_iter().zip(after.rows());
-        let moved: Vec<bool> = rows.map(|(one, other)| one != other).collect();
-        assert_eq!(moved, [0, 1, 2].map(|row| row >= place), "place {place}");
+        let times = [0.0, 1.0, 3.0, 7.0];
+        let before = logits(times);
+        for place in 0..4 {
+            let mut other = times;
+            other[place] += 0.5;
+            let after = logits(other);
+            let rows = before.rows().into_iter().zip(after.rows());
+            let moved: Vec<bool> = rows.map(|(one, other)| one != other).collect();
+            let want = [0, 1, 2].map(|row| counts && row >= place);
+            assert_eq!(moved, want, "{senses:?}, place {place}");
+        }
     }
-}
-
-#[test]
-fn a_checkpoint_of_other_times_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("checkpoint");
-    let start = |sequences| trainer(&[BOCHNER], sequences);
-    start(sequences(20)).save(&path).unwrap();
-    assert!(start(sequences(20)).resume(&path).is_ok());
-    let mut others = sequences(20);
-    others[3].times[2] += 0.25;
-    assert!(start(others).resume(&path).is_err());
 }
 
 #[test]

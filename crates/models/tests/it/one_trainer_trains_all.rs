@@ -3,7 +3,7 @@
 mod schedule;
 mod several_passes;
 
-use crate::common::{self, ikan, layer, mikan};
+use crate::common::{self, ikan, layer, mikan, on_threads, place};
 use bochner_attention::{Mikan, Performer, Softmax, Variant, card::Penalty, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
@@ -156,8 +156,7 @@ fn a_training_ends_when_its_patience_does_and_keeps_the_best_model() {
 
 #[test]
 fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
+    let (_directory, path) = place();
     let values = [3.0, 1.0, 2.0, 2.5, 1.5, 2.0, 0.5, 9.0];
     let measure = |trainer: &Trainer| Ok(values[(trainer.epochs_done() - 1) % 8]);
     let fit = |epochs, patience| FitConfig {
@@ -165,7 +164,7 @@ fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
         patience: Some(patience),
         goal: Goal::Lowest,
     };
-    for variant in variants().into_iter().chain([redrawn()]) {
+    for variant in [mikan(), redrawn()] {
         for patience in [3, 10] {
             let mut whole = trainer(variant.clone());
             let want = whole.fit(&fit(8, patience), measure, &mut []).unwrap();
@@ -209,9 +208,8 @@ fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
 }
 
 #[test]
-fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run.safetensors");
+fn a_checkpoint_of_other_batches_or_settings_is_refused_and_changes_nothing() {
+    let (_directory, path) = place();
     trainer_of(&training(), 8, 0.1).save(&path).unwrap();
     let halving = TrainingConfig {
         schedule: Schedule::Halving { every: 10 },
@@ -222,17 +220,7 @@ fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() 
         ..training()
     };
     // The sentences by the numbers that another vocabulary gives their words.
-    let renumbered = |words: Vec<usize>| words.into_iter().map(|word| 10 - word).collect();
-    let renumbered = sentences().into_iter().map(renumbered).collect();
-    let batches = BatchConfig {
-        sentences: Some(8),
-        ..BatchConfig::default()
-    };
-    let renumbered = Task::new(renumbered, classes(), batches).unwrap();
-    let config = config(Softmax::default().into(), 0.1);
-    let renumbered = Trainer::new(&config, &training(), renumbered, Seed::new(3)).unwrap();
     for (mut other, named) in [
-        (renumbered, "task is \""),
         (trainer_of(&training(), 9, 0.1), "task is \""),
         (trainer_of(&halving, 8, 0.1), "schedule"),
         (trainer_of(&in_parts, 8, 0.1), "parts"),
@@ -384,22 +372,11 @@ fn what_does_not_fit_is_refused_by_type_before_anything_is_trained() {
              with `longest` at least 13"
         );
     }
-    for wrong in [
-        TrainingConfig {
-            clip_norm: Some(0.0),
-            ..TrainingConfig::default()
-        },
-        TrainingConfig {
-            l2: f64::NAN,
-            ..TrainingConfig::default()
-        },
-        TrainingConfig {
-            learning_rate: -1.0,
-            ..TrainingConfig::default()
-        },
-    ] {
-        assert!(start(task(vec![vec![1], vec![]], classes()).unwrap(), &wrong).is_err());
-    }
+    let wrong = TrainingConfig {
+        clip_norm: Some(0.0),
+        ..TrainingConfig::default()
+    };
+    assert!(start(task(vec![vec![1], vec![]], classes()).unwrap(), &wrong).is_err());
 }
 
 #[test]

@@ -288,25 +288,3 @@ fn wrong_lengths_are_refused_by_type() {
         "{error}"
     );
 }
-
-#[test]
-fn an_encoder_names_what_its_attention_refused() {
-    use bochner_models::encoder::EncoderLayer;
-    for variant in variants() {
-        let config = layer(variant, NormPlacement::Pre, 0.0);
-        let device = Cpu::default();
-        let layer: EncoderLayer<f64> =
-            EncoderLayer::try_new(&device, &config, Seed::new(3)).unwrap();
-        let x: Tensor<(usize, usize, usize), f64, Cpu> = device.ones_like(&(2, 3, WIDTH));
-        for mask in [
-            Mask::none().with_key_lengths(vec![3, 2, 1]),
-            Mask::none().with_query_lengths(vec![3, 4]),
-        ] {
-            let error = layer.apply(x.clone(), &mask, evaluation()).unwrap_err();
-            assert!(
-                matches!(error, Error::Attention(AttentionError::Mask { .. })),
-                "{error}"
-            );
-        }
-    }
-}

@@ -88,19 +88,17 @@ fn permuted_rows_give_permuted_rows() {
 
 #[test]
 fn gradients_are_those_of_finite_differences() {
-    for (between, normalised) in ALL {
-        for dropout in [0.0, 0.3] {
-            let config = BlockConfig {
-                dropout,
-                ..config(between, normalised)
-            };
-            let (x, cotangent) = (random("x"), random("cotangent"));
-            let seed = Seed::new(7);
-            assert_gradients(&block(&config), [&x], |block, [x]| {
-                let pass = Pass::Training { seed, dropout };
-                (block.apply(x, pass).unwrap().output * cotangent.clone()).sum()
-            });
-        }
+    for ((between, normalised), dropout) in ALL.into_iter().zip([0.3, 0.0, 0.3, 0.3, 0.0]) {
+        let config = BlockConfig {
+            dropout,
+            ..config(between, normalised)
+        };
+        let (x, cotangent) = (random("x"), random("cotangent"));
+        let seed = Seed::new(7);
+        assert_gradients(&block(&config), [&x], |block, [x]| {
+            let pass = Pass::Training { seed, dropout };
+            (block.apply(x, pass).unwrap().output * cotangent.clone()).sum()
+        });
     }
 }
 

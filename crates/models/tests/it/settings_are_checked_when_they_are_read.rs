@@ -1,10 +1,10 @@
 //! A text cannot carry settings that no model is built from, nor a training started with.
 
-use crate::common;
+use crate::{common, tiny, translators};
 use bochner_attention::Softmax;
 use bochner_graph::AttentionKind;
 use bochner_models::classifier::TextClassifierConfig;
-use bochner_models::datapoints::{Between, BlockConfig, Column, Normalised, NptConfig};
+use bochner_models::datapoints::{Between, BlockConfig, Column, Normalised};
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::embedding::WordEmbeddingConfig;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
@@ -14,8 +14,7 @@ use bochner_models::node_classifier::{
 };
 use bochner_models::positions::Positions;
 use bochner_models::regressor::{RegressorConfig, TrainingConfig};
-use bochner_models::training::{FitConfig, Goal};
-use bochner_models::translator::TranslatorConfig;
+use bochner_models::training::{FitConfig, Goal, Schedule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -86,7 +85,9 @@ fn encoders_and_what_is_built_of_them() {
     );
     check(&WordEmbeddingConfig::default(), &[("dropout", json!(1.0))]);
     let positions = Positions::Sinusoidal { longest: 3 };
-    check(&positions, &[("sinusoidal/longest", json!(0))]);
+    for longest in [0, (1 << 24) + 1] {
+        check(&positions, &[("sinusoidal/longest", json!(longest))]);
+    }
     let regressor = RegressorConfig::new(3, Softmax::default().into());
     check(&regressor, &[("inputs", json!(0))]);
     check(&regressor, &of_layer());
@@ -106,18 +107,8 @@ fn decoders_and_translators() {
     check(&layer, &of_layer());
     let decoder = DecoderConfig { layers: 1, layer };
     check(&decoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
-    let encoder = EncoderConfig::new(1, self::layer());
-    let translator = TranslatorConfig {
-        tokens: 9,
-        start: 2,
-        end: 3,
-        longest: 5,
-        encoder,
-        decoder,
-        attention_dropout: None,
-        vocabulary: None,
-        input_positions: Default::default(),
-    };
+    let softmax = [(); 3].map(|()| Softmax::default().into());
+    let translator = translators::config(softmax, 8, [9, 5]);
     let changes = [
         ("start", json!(9)),
         ("end", json!(9)),
@@ -150,16 +141,8 @@ fn attention_between_datapoints() {
         ("dropout", json!(1.0)),
     ];
     check(&block, &changes);
-    let model = NptConfig {
-        columns: vec![Column::Number, Column::Class(3)],
-        width: 4,
-        heads: 2,
-        blocks: vec![Between::Attributes],
-        attention: None,
-        normalised: Normalised::All,
-        dropout: 0.0,
-        epsilon: 1e-12,
-    };
+    let columns = [Column::Number, Column::Class(3)];
+    let model = tiny::npt(&columns, &[Between::Attributes], None);
     let changes = [
         ("columns", json!([])),
         ("blocks", json!([])),
@@ -257,6 +240,32 @@ fn trainings() {
             ("clip_norm", json!(0.0)),
             ("l2", json!(-1e-4)),
         ],
+    );
+    let usual = TrainingConfig::default();
+    let written = serde_json::to_value(&usual).unwrap();
+    assert!(written.get("betas").is_none());
+    let falling = TrainingConfig {
+        betas: [0.9, 0.98],
+        weight_decay: 0.1,
+        schedule: Schedule::Cosine {
+            warmup: 8,
+            steps: 9,
+        },
+        ..usual
+    };
+    let changes = [
+        ("weight_decay", json!(-0.1)),
+        ("schedule/cosine/warmup", json!(9)),
+    ];
+    check(&falling, &changes);
+    let endless = serde_json::from_str::<TrainingConfig>(r#"{"betas": [0.9, 1.0]}"#);
+    assert!(endless.unwrap_err().to_string().contains("`betas[1]`"));
+    let kebab = r#"{"weight-decay": 0.1, "learning-rate": 0.5, "clip-norm": 2.0}"#;
+    let read: TrainingConfig = serde_json::from_str(kebab).unwrap();
+    let want = (0.1, 0.5, Some(2.0));
+    assert_eq!(
+        (read.weight_decay, read.learning_rate, read.clip_norm),
+        want
     );
     let fit = FitConfig {
         epochs: 5,

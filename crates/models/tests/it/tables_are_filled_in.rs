@@ -2,7 +2,8 @@
 //! training resumes with the same bits, and what does not fit is named.
 
 use crate::by_weights::by_weights;
-use crate::common::{assert_resumes, change, mikan};
+use crate::common::{assert_gradients, change, mikan, unconditional};
+use crate::tiny;
 use bochner_attention::{Mikan, Pass};
 use bochner_models::datapoints::{
     Between, Block, Cell, Column, Example, Masking, Normalised, Npt, NptConfig, Table, Task,
@@ -12,10 +13,11 @@ use bochner_models::training::TrainingConfig;
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
-use ndarray::{Array2, Array4, ArrayView1, Axis, arr2};
+use ndarray::{Array2, Array4, ArrayView1, arr2};
 use std::num::NonZeroUsize;
 
 const COLUMNS: [Column; 3] = [Column::Number, Column::Class(3), Column::Number];
+const SIZES: [usize; 3] = [1, 3, 1];
 
 /// Rows of a number, a class, and a target that is hidden in every third row.
 fn table(rows: usize) -> Table {
@@ -29,58 +31,22 @@ fn table(rows: usize) -> Table {
 }
 
 fn config() -> NptConfig {
-    NptConfig {
-        columns: COLUMNS.to_vec(),
-        width: 4,
-        heads: 2,
-        blocks: vec![Between::Datapoints, Between::Attributes],
-        attention: None,
-        normalised: Default::default(),
-        dropout: 0.0,
-        epsilon: 1e-12,
-    }
+    tiny::npt(&COLUMNS, &[Between::Datapoints, Between::Attributes], None)
 }
 
 fn model(config: &NptConfig) -> Npt<f64> {
     Npt::try_new(&Cpu::default(), config, Seed::new(5)).unwrap()
 }
 
+/// Moves the parameters of all kernels away from the prior, where the divergence is least.
+fn move_kernels(model: &mut Npt<f64>) {
+    change(model, |name, values| {
+        let by = f64::from(u8::from(name.ends_with("kernel"))) * 0.3;
+        values.iter_mut().for_each(|x| *x += by);
+    });
+}
+
 const PASS: fn() -> Pass = || Pass::Evaluation { seed: Seed::new(2) };
-
-#[test]
-fn permuted_rows_give_permuted_predictions() {
-    let (model, table) = (model(&config()), table(7));
-    let order = [3, 0, 6, 2, 5, 1, 4];
-    let permuted = Table::new(
-        COLUMNS.to_vec(),
-        table.values().select(Axis(0), &order),
-        table.is_known().select(Axis(0), &order),
-    );
-    let predict = |table: &Table, column| model.predict(table, column, PASS()).unwrap();
-    for (column, size) in [(0, 1), (1, 3), (2, 1)] {
-        let want = predict(&table, column).select(Axis(0), &order);
-        let got = predict(permuted.as_ref().unwrap(), column);
-        assert_eq!(got.dim(), (7, size));
-        let [got, want] = [got, want].map(|x| x.into_iter().collect::<Vec<_>>());
-        assert!(relative_error(&got, &want) < 1e-12);
-    }
-}
-
-#[test]
-fn a_row_is_read_by_others_unless_blocks_are_between_nothing() {
-    let table = table(6);
-    let mut values = table.values().to_owned();
-    values[[0, 2]] += 1.0;
-    let changed = Table::new(COLUMNS.to_vec(), values, table.is_known().to_owned()).unwrap();
-    let moved = |blocks: Vec<Between>| {
-        let model = model(&NptConfig { blocks, ..config() });
-        let [a, b] = [&table, &changed].map(|table| model.predict(table, 2, PASS()).unwrap());
-        assert_ne!(a[[0, 0]], b[[0, 0]]);
-        a.slice(ndarray::s![1.., ..]) != b.slice(ndarray::s![1.., ..])
-    };
-    assert!(moved(vec![Between::Datapoints]));
-    assert!(!moved(vec![Between::Nothing, Between::Attributes]));
-}
 
 #[test]
 fn what_stands_in_hidden_cells_is_not_kept() {
@@ -110,32 +76,36 @@ fn block_by_weights(block: &Block<f64>, weights: &Array4<f64>, vectors: Vectors)
 /// With the weights that are looked at, the formula of the model gives the output of the pass, whatever is drawn.
 #[test]
 fn the_weights_of_every_block_are_those_of_the_pass() {
-    let (rows, columns, width) = (5, 3, 4);
-    let mut stream = Seed::new(3).stream("numbers");
-    let values = Array2::from_shape_simple_fn((rows, columns), || standard_normal(&mut stream));
-    let is_known = Array2::from_elem((rows, columns), true);
-    let numbers = Table::new(vec![Column::Number; columns], values, is_known).unwrap();
+    let (rows, columns, width, table) = (5, 3, 4, table(5));
+    // The first row of each column's weights, and the first of its values.
+    let (rows_of_w, rows_of_y) = ([0, 2, 6], [0, 1, 4]);
     for attention in [None, Some(mikan())] {
         for normalised in [Normalised::All, Normalised::Queries] {
             let model = model(&NptConfig {
-                columns: numbers.columns().to_vec(),
                 blocks: vec![Between::Datapoints, Between::Attributes, Between::Nothing],
                 attention: attention.clone(),
                 normalised,
                 ..config()
             });
-            let seen = model.inspect(&numbers, PASS()).unwrap();
+            let seen = model.inspect(&table, PASS()).unwrap();
             let weights: Vec<_> = seen.into_iter().map(|seen| seen.weights).collect();
             let shapes: Vec<_> = weights.iter().map(|weights| weights.dim()).collect();
             assert_eq!(shapes, [(1, 2, 5, 5), (5, 2, 3, 3), (5, 2, 1, 1)]);
 
-            // A number has two rows of W, the second of which is for hidden cells.
+            // The last row of a column's weights is for hidden cells.
             let (w, b) = (model.cell_weight.as_vec(), model.cell_bias.as_vec());
-            let cells = numbers.values().into_iter().enumerate();
-            let vectors = cells.flat_map(|(at, &x)| {
+            let cells = table.values().into_iter().zip(table.is_known());
+            let vectors = cells.enumerate().flat_map(|(at, (&x, known))| {
                 let j = at % columns;
-                let own = w[2 * j * width..].iter().zip(&b[j * width..]);
-                own.take(width).map(move |(w, b)| f64::from(x) * w + b)
+                let (row, factor) = match (known, j) {
+                    (false, _) => (SIZES[j], 1.0),
+                    (true, 1) => (x as usize, 1.0),
+                    (true, _) => (0, x),
+                };
+                let own = w[(rows_of_w[j] + row) * width..]
+                    .iter()
+                    .zip(&b[j * width..]);
+                own.take(width).map(move |(w, b)| f64::from(factor) * w + b)
             });
             let vectors = vectors.collect();
             let mut h = Cpu::default().tensor_from_vec(vectors, (rows, columns, width));
@@ -144,22 +114,41 @@ fn the_weights_of_every_block_are_those_of_the_pass() {
             }
             let (u, c) = (model.value_weight.as_vec(), model.value_bias.as_vec());
             let cells = h.as_vec();
-            let want = cells.chunks(width).enumerate().map(|(at, cell)| {
+            let want = cells.chunks(width).enumerate().flat_map(|(at, cell)| {
                 let j = at % columns;
-                let own = ArrayView1::from(&u[j * width..][..width]);
-                own.dot(&ArrayView1::from(cell)) + c[j]
+                let value = |row: usize| {
+                    let own = ArrayView1::from(&u[row * width..][..width]);
+                    own.dot(&ArrayView1::from(cell)) + c[row]
+                };
+                let own = rows_of_y[j]..rows_of_y[j] + SIZES[j];
+                own.map(value).collect::<Vec<_>>()
             });
             let want: Vec<f64> = want.collect();
-            let got = model.apply(&numbers, NoneTape, PASS()).unwrap();
+            let got = model.apply(&table, NoneTape, PASS()).unwrap();
             let error = relative_error(&got.output.as_vec(), &want);
             assert!(error < 1e-10, "{:?}: {error:e}", model.config());
 
             let seed = Seed::new(9);
-            let other = model.inspect(&numbers, Pass::Evaluation { seed });
+            let other = model.inspect(&table, Pass::Evaluation { seed });
             let is_drawn = other.unwrap()[1].weights != weights[1];
             assert_eq!(is_drawn, attention.is_some());
         }
     }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    let mut model = model(&NptConfig {
+        blocks: vec![Between::Attributes],
+        attention: Some(unconditional()),
+        ..config()
+    });
+    move_kernels(&mut model);
+    let table = table(3);
+    assert_gradients(&model, [], |model, []| {
+        let filled = model.apply(&table, OwnedTape::default(), PASS()).unwrap();
+        filled.output.square().mean() + filled.penalty
+    });
 }
 
 fn trainer(config: &NptConfig, wanted: Vec<Cell>, masking: Masking) -> Trainer {
@@ -176,45 +165,6 @@ fn masking() -> Masking {
         feature_rate: 0.3,
         feature_weight: 0.8,
         steps: 8,
-    }
-}
-
-/// The weight of features depends on the step: a resumed run has to know it.
-#[test]
-fn training_with_masks_resumes_with_the_same_bits() {
-    let start = |masking| trainer(&config(), vec![([2, 2], 0.5)], masking);
-    assert_resumes(|| start(masking()));
-    let mut others = masking();
-    others.steps = 9;
-    let [a, b] = [others, masking()].map(|masking| {
-        let mut trainer = start(masking);
-        (0..2).map(|_| trainer.epoch().unwrap().loss).sum::<f64>()
-    });
-    assert_ne!(a, b);
-}
-
-#[test]
-fn a_checkpoint_of_other_tables_or_masks_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("trainer.safetensors");
-    let start = |value: f32, masking| trainer(&config(), vec![([2, 2], value)], masking);
-    start(0.5, masking()).save(&path).unwrap();
-    assert!(start(0.5, masking()).resume(&path).is_ok());
-    assert!(start(0.6, masking()).resume(&path).is_err());
-    let changes: [fn(&mut Masking); 5] = [
-        |masking| masking.targets = vec![0],
-        |masking| masking.target_rate = 0.4,
-        |masking| masking.feature_rate = 0.2,
-        |masking| masking.feature_weight = 0.7,
-        |masking| masking.steps = 9,
-    ];
-    for change in changes {
-        let mut others = masking();
-        change(&mut others);
-        assert!(
-            start(0.5, others.clone()).resume(&path).is_err(),
-            "{others:?}"
-        );
     }
 }
 
@@ -249,10 +199,7 @@ fn a_penalty_is_that_of_a_table() {
         ..config()
     };
     let mut model = model(&config);
-    change(&mut model, |name, values| {
-        let by = f64::from(u8::from(name.ends_with("kernel"))) * 0.3;
-        values.iter_mut().for_each(|x| *x += by);
-    });
+    move_kernels(&mut model);
     let penalty = |rows| {
         model
             .apply(&table(rows), NoneTape, PASS())

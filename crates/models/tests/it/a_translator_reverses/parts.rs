@@ -1,7 +1,8 @@
 //! A translator equals its parts, and every part draws from a seed of its own.
 
 use super::*;
-use bochner_attention::{Copula, Mask, Mikan, Posterior};
+use crate::common::unconditional;
+use bochner_attention::Mask;
 use bochner_models::decoder::Decoder;
 use bochner_models::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use bochner_models::encoder::Encoder;
@@ -10,14 +11,7 @@ use bochner_models::positions::Positions;
 /// The mechanism draws in evaluation, and the vectors of tokens are dropped from in training.
 #[test]
 fn what_is_computed_and_what_is_looked_at_are_those_of_the_parts() {
-    let mikan = Mikan {
-        points: 4,
-        p: 1.5,
-        posterior: Posterior::Unconditional,
-        copula: Copula::Independent,
-        ..Default::default()
-    };
-    let mut config = config([(); 3].map(|()| mikan.clone().into()), 16);
+    let mut config = config([(); 3].map(|()| unconditional()), 16);
     config.encoder.layer.dropout = 0.3;
     config.decoder.layer.dropout = 0.3;
     let of_tokens = WordEmbeddingConfig {

@@ -3,7 +3,7 @@
 use super::*;
 use bochner_attention::{Copula, Form, Mikan, Performer, Posterior};
 use bochner_numerics::operations::count;
-use bochner_text::{SourceBound, Stop};
+use bochner_text::SourceBound;
 use std::collections::HashSet;
 
 fn model(of: [Variant; 3]) -> Translator<f64> {
@@ -24,43 +24,6 @@ fn ending([bias, weight]: [f64; 2]) -> Translator<f64> {
         _ => {}
     });
     model
-}
-
-/// No theorem, but a wider beam that is worse often enough to meet one of these sentences would be wrong.
-#[test]
-fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
-    let (model, mut better) = (model(softmax()), 0);
-    for source in sources(20) {
-        let [greedy, wide] = [1, 8].map(|width| {
-            let found = translated(&model, &source, width);
-            beam(width).score(found.log_prob, found.tokens.len() + 1)
-        });
-        assert!(wide >= greedy - 1e-12);
-        better += usize::from(wide > greedy + 1e-9);
-    }
-    assert!(better > 0);
-}
-
-/// The greedy translation is among those that the search sees which goes on to the bound. The end is probable at each
-/// place, and the longest translations are favoured.
-#[test]
-fn a_beam_of_one_goes_on_to_the_bound_for_a_better_score() {
-    let (model, mut better) = (ending([4.0, 0.75]), 0);
-    for source in sources(20) {
-        let [greedy, bound] = [Stop::Count, Stop::Bound].map(|stop| {
-            let search = BeamConfig {
-                stop,
-                alpha: 6.0,
-                ..beam(1)
-            };
-            let found = model.translate(std::slice::from_ref(&source), &search, PASS);
-            let found = found.unwrap().remove(0).unwrap();
-            search.score(found.log_prob, found.tokens.len() + 1)
-        });
-        assert!(bound >= greedy);
-        better += usize::from(bound > greedy);
-    }
-    assert!(better > 0);
 }
 
 /// Translations may end at once, and the padding and the unknown token may be written.
@@ -106,13 +69,13 @@ fn an_n_best_list_holds_distinct_translations_by_score() {
 /// A last batch of one sentence, batches that are full, and beams so wide that a batch has fewer sentences.
 #[test]
 fn sentences_translated_together_are_what_each_is_alone() {
-    let (model, sources) = (model(softmax()), sources(65));
-    for width in [1, 3, 8] {
+    let (model, sources) = (model(softmax()), sources(33));
+    for width in [1, 3] {
         let alone: Vec<_> = sources
             .iter()
             .map(|source| translated(&model, source, width))
             .collect();
-        for count in [32, 33, 65] {
+        for count in [32, 33] {
             let together = model.translate(&sources[..count], &beam(width), PASS);
             let together = together.unwrap();
             assert_eq!(together.len(), count);
@@ -150,18 +113,15 @@ fn threads_change_no_bit_of_a_translation() {
         Performer::default().into(),
     ];
     for model in [softmax(), drawing, sums].map(model) {
-        for (count, width) in [(65, 1), (65, 5), (9, 3)] {
+        for (count, width) in [(40, 1), (40, 5)] {
+            let translate = || model.translate(&sources(count), &beam(width), PASS);
             let on = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-                let translate = || model.translate(&sources(count), &beam(width), PASS);
-                let found = pool.build().unwrap().install(translate).unwrap();
-                found.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+                let found = on_threads(threads, translate).unwrap().into_iter();
+                found.map(Result::unwrap).collect::<Vec<_>>()
             };
             let one = on(1);
             assert!(one.iter().any(|found| !found.tokens.is_empty()));
-            for threads in [2, 3] {
-                assert_eq!(on(threads), one, "{threads} threads, beam {width}");
-            }
+            assert_eq!(on(3), one, "beam {width}");
         }
     }
 }

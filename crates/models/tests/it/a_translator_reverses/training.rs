@@ -1,8 +1,6 @@
 //! Effects of the settings on a translator's training.
 
 use super::*;
-use bochner_attention::Mikan;
-use bochner_ops::Schedule;
 use std::num::NonZeroUsize;
 
 /// Tokens for all pairs of a test in one batch.
@@ -89,48 +87,6 @@ fn weights_are_dropped_from_at_the_rate_of_their_own() {
     assert_ne!(loss(0.3, Some(0.0)), loss(0.3, Some(0.3)));
 }
 
-/// Batches and their parts count by their tokens, of which sentences of another length have another number.
-#[test]
-fn accumulated_batches_and_parts_are_one() {
-    let in_parts = TrainingConfig {
-        parts: NonZeroUsize::new(3).unwrap(),
-        ..accumulating(1)
-    };
-    // The noise is in the errors alone, beside which the divergence is large.
-    let diverging = Mikan {
-        points: 4,
-        beta: 1e3,
-        ..Default::default()
-    };
-    let [_, itself, memory] = softmax();
-    let diverging = config([diverging.into(), itself, memory], 8);
-    for (config, gradients, bound) in [(dropping(0.0), true, 1e-4), (diverging, false, 1e-2)] {
-        let mut one = trainer_of(&config, &accumulating(1), ALL);
-        let of_one = one.epoch().unwrap();
-        assert!(gradients || of_one.loss > 100.0 * of_one.error);
-        for (training, tokens) in [(accumulating(1000), 60), (in_parts.clone(), ALL)] {
-            let mut parts = trainer_of(&config, &training, tokens);
-            let of_parts = parts.epoch().unwrap();
-            assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
-            let norms = (of_parts.gradient_norm, of_one.gradient_norm);
-            let losses = (of_parts.loss, of_one.loss);
-            for (part, whole) in [losses].into_iter().chain(gradients.then_some(norms)) {
-                assert!((part - whole).abs() < bound * whole, "{part} and {whole}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_resumed_training_with_dropout_and_a_schedule_ends_with_the_same_bits() {
-    let training = TrainingConfig {
-        schedule: Schedule::InverseSquareRoot { warmup: 3 },
-        ..accumulating(2)
-    };
-    assert_resumes(|| trainer_of(&dropping(0.3), &training, 60));
-}
-
-/// The objective before the first step is that of the initial model, which loses the share of smoothing to all tokens.
 #[test]
 fn label_smoothing_reaches_the_objective() {
     let (config, pairs, smoothing) = (dropping(0.0), pairs(1, "train"), 0.25);

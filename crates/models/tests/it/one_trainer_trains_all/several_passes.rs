@@ -1,83 +1,51 @@
 //! Steps of several passes: accumulated batches, and batches in parts that are computed side by side.
 
 use super::*;
-use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};
+use crate::{node_classifiers, tiny};
+use bochner_graph::FanOut;
 use bochner_models::classifier::TextClassifier;
-use bochner_models::datapoints::{self, Between, Column, Example, Masking, NptConfig, Table};
-use bochner_models::node_classifier::{
-    self, Architecture, Dropout, NodeClassifierConfig, Sampling,
-};
-use bochner_models::regressor::{self, RegressorConfig};
+use bochner_models::datapoints::{Between, Column, Masking};
+use bochner_models::node_classifier::Sampling;
 use bochner_models::training::{self, Objective};
 use dfdx::tensor::{Cpu, Gradients};
 use dfdx::tensor_ops::TryMul;
-use ndarray::{Array1, Array2};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
-/// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
+/// Batches whose gradients add up, and parts of each, are one batch of all sentences.
 #[test]
-fn accumulated_batches_are_one() {
-    let accumulated = TrainingConfig {
-        accumulate: NonZeroUsize::new(6).unwrap(),
-        ..training()
+fn parts_of_batches_are_one_batch() {
+    let run = |[accumulate, parts, batch]: [usize; 3]| {
+        let training = TrainingConfig {
+            accumulate: NonZeroUsize::new(accumulate).unwrap(),
+            parts: NonZeroUsize::new(parts).unwrap(),
+            l2: 0.1,
+            ..training()
+        };
+        let mut trainer = trainer_of(&training, batch, 0.0);
+        let reports = [(); 2].map(|()| trainer.epoch().unwrap());
+        (reports, trainer.steps_done(), logits(&trainer))
     };
-    let (mut parts, mut one) = (
-        trainer_of(&accumulated, 11, 0.0),
-        trainer_of(&training(), 60, 0.0),
-    );
-    let [of_parts, of_one] = [&mut parts, &mut one].map(|trainer| trainer.epoch().unwrap());
-    assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
-    for (part, whole) in [
-        (of_parts.loss, of_one.loss),
-        (of_parts.squared_error, of_one.squared_error),
-        (of_parts.gradient_norm, of_one.gradient_norm),
-    ] {
-        assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
-    }
-    // The first step of Adam is one of signs: only a second one tells sizes.
-    parts.epoch().unwrap();
-    one.epoch().unwrap();
-    let [a, b] = [&parts, &one].map(logits);
-    assert!(relative_error(&a, &b) < 1e-2);
-    let apart = trainer_of(&training(), 11, 0.0);
-    assert!(relative_error(&logits(&apart), &b) > 1e-2);
-}
-
-/// Without dropout, the step of a batch in parts is that of the batch, whatever else a step has; and no part is left
-/// out, though sentences cannot be cut into equally many.
-#[test]
-fn a_batch_in_parts_is_the_batch() {
-    for (parts, accumulate) in [(2, 1), (7, 1), (1000, 1), (4, 3)] {
-        let [of_parts, of_whole] = [parts, 1].map(|parts| {
-            let training = TrainingConfig {
-                accumulate: NonZeroUsize::new(accumulate).unwrap(),
-                parts: NonZeroUsize::new(parts).unwrap(),
-                l2: 0.1,
-                ..training()
-            };
-            let mut trainer = trainer_of(&training, 60usize.div_ceil(accumulate), 0.0);
-            let reports = [(); 2].map(|()| trainer.epoch().unwrap());
-            assert_eq!(trainer.steps_done(), 2);
-            (reports, logits(&trainer))
-        });
-        for (part, whole) in of_parts.0.into_iter().zip(of_whole.0) {
+    let whole = run([1, 1, 60]);
+    for sizes in [[1, 2, 60], [1, 1000, 60], [3, 4, 20], [6, 1, 11]] {
+        let of_parts = run(sizes);
+        assert_eq!(of_parts.1, 2);
+        for (part, whole) in of_parts.0.into_iter().zip(whole.0) {
             for (part, whole) in [
                 (part.loss, whole.loss),
                 (part.error, whole.error),
                 (part.squared_error, whole.squared_error),
                 (part.gradient_norm, whole.gradient_norm),
             ] {
-                assert!(
-                    (part - whole).abs() < 1e-3 * whole,
-                    "{part} and {whole} in {parts} parts"
-                );
+                let off = (part - whole).abs();
+                assert!(off < 1e-3 * whole, "{part} and {whole} of {sizes:?}");
             }
         }
-        assert!(relative_error(&of_parts.1, &of_whole.1) < 1e-2);
+        assert!(relative_error(&of_parts.2, &whole.2) < 1e-2);
     }
+    assert!(relative_error(&run([1, 1, 11]).2, &whole.2) > 1e-2);
 }
 
 /// Two trainers, each with half of the sentences, whose hooks average their gradients, take the steps of one with all of
@@ -197,16 +165,15 @@ fn divergences_of_accumulated_batches_are_summed() {
 
 #[test]
 fn threads_change_nothing() {
-    for variant in variants().into_iter().chain([redrawn()]) {
-        for (accumulate, parts) in [(1, 1), (2, 3), (1, 4)] {
+    for variant in [ikan(), mikan()] {
+        for (accumulate, parts) in [(2, 3), (1, 4)] {
             let training = TrainingConfig {
                 accumulate: NonZeroUsize::new(accumulate).unwrap(),
                 parts: NonZeroUsize::new(parts).unwrap(),
                 ..training()
             };
             let run = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-                pool.build().unwrap().install(|| {
+                on_threads(threads, || {
                     let config = config(variant.clone(), 0.1);
                     let trainer = Trainer::new(&config, &training, task(11), Seed::new(3));
                     let mut trainer = trainer.unwrap();
@@ -214,15 +181,29 @@ fn threads_change_nothing() {
                     (report, logits(&trainer))
                 })
             };
-            let one = run(1);
-            for threads in [2, 3, 7] {
-                assert_eq!(one, run(threads), "{} in {parts} parts", variant.name());
-            }
+            let name = variant.name();
+            assert_eq!(run(1), run(3), "{name} in {parts} parts");
         }
     }
 }
 
-/// The error of a training in parts of what is read together.
+#[test]
+fn parts_are_as_equal_as_can_be_and_leave_nothing_out() {
+    for (n, parts, sizes) in [
+        (6, 4, vec![1, 2, 1, 2]),
+        (9, 4, vec![2, 2, 2, 3]),
+        (64, 2, vec![32, 32]),
+        (2, 5, vec![1, 1]),
+        (0, 3, vec![]),
+    ] {
+        let examples: Vec<usize> = (10..10 + n).collect();
+        let parts = NonZeroUsize::new(parts).unwrap();
+        let got = training::Task::cut(&task(8), &examples, parts).unwrap();
+        assert_eq!(got.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
+        assert_eq!(got.concat(), examples);
+    }
+}
+
 fn refused_in_parts<T: training::Task>(config: &T::Config, task: T) {
     let training = TrainingConfig {
         parts: NonZeroUsize::new(2).unwrap(),
@@ -240,48 +221,17 @@ fn refused_in_parts<T: training::Task>(config: &T::Config, task: T) {
 
 #[test]
 fn what_cannot_be_cut_is_refused_before_anything_is_trained() {
-    let (x, y) = (Array2::zeros((4, 1)), Array1::zeros(4));
-    let rows = regressor::Task::new(x, y, vec![0, 1, 2, 3]).unwrap();
-    let config = RegressorConfig::new(1, Softmax::default().into());
-    refused_in_parts(&config, rows);
-
-    let columns = vec![Column::Number];
-    let table = Table::new(
-        columns.clone(),
-        Array2::zeros((2, 1)),
-        Array2::from_shape_fn((2, 1), |(i, _)| i == 0),
-    );
-    let example = Example::new(table.unwrap(), vec![([1, 0], 0.5)]).unwrap();
-    let tables = datapoints::Task::new(vec![example], Masking::NONE).unwrap();
-    let config = NptConfig {
-        columns,
-        width: 4,
-        heads: 2,
-        blocks: vec![Between::Datapoints],
-        attention: None,
-        normalised: Default::default(),
-        dropout: 0.0,
-        epsilon: 1e-12,
-    };
-    refused_in_parts(&config, tables);
-
-    let graph = Graph::from_edges(2, [(0, 0), (1, 1), (0, 1)]).unwrap();
-    let features = SparseFeatures::from_dense(Array2::ones((2, 1)).view()).unwrap();
-    let labels = vec![Some(0), Some(1)];
-    let whole = node_classifier::Task::new(graph, features, labels, 2, vec![0, 1]).unwrap();
-    let sampled = whole.clone().sampled(Sampling {
+    let softmax = Softmax::default().into();
+    refused_in_parts(&tiny::regressor(softmax, 0.0), tiny::rows([0, 2, 3, 5]));
+    let config = tiny::npt(&[Column::Number; 2], &[Between::Datapoints], None);
+    refused_in_parts(&config, tiny::table(4.0, Masking::NONE));
+    let sampling = Sampling {
         batch: NonZeroUsize::new(2).unwrap(),
         fan_outs: vec![FanOut::All; 2],
-    });
-    let config = NodeClassifierConfig {
-        inputs: 1,
-        classes: 2,
-        architecture: Architecture::attention(AttentionKind::Classic),
-        dropout: Dropout::default(),
     };
-    for nodes in [whole, sampled] {
-        refused_in_parts(&config, nodes);
-    }
+    let config = node_classifiers::config("classic", 0.0);
+    refused_in_parts(&config, tiny::rings(24));
+    refused_in_parts(&config, tiny::rings(24).sampled(sampling));
 }
 
 /// The fault of one pass.

@@ -1,8 +1,8 @@
-//! Residual branches behind a layer norm, and operations one after the other: what pre-LN layers are made of.
+//! Residual branches with a layer norm behind or before them, and operations one after the other: the parts of layers.
 
 use bochner_numerics::{ArgumentError, DropoutMask, Real};
 use bochner_ops::rows::{add, for_each_piece};
-use bochner_ops::{BoxError, LayerNorm, Normalised, Operation, Slot};
+use bochner_ops::{BoxError, LayerNorm, Normalised, Operation, ResidualNorm, Slot};
 use ndarray::{ArrayD, ArrayViewD};
 
 /// A branch behind a layer norm, $y = x + \mathrm{dropout}(f(\mathrm{LN}(x)))$.
@@ -97,6 +97,71 @@ impl<T: Real, O: Operation<T>> Operation<T> for PreNormBranch<O> {
             &[ArrayD::from_shape_vec(x.raw_dim(), dnormed)?.view()],
             std::iter::once(dx).chain(of_norm_wanted).collect(),
         )
+    }
+}
+
+/// A branch before a layer norm, $y = \mathrm{LN}(x + \mathrm{dropout}(f(x)))$; its inputs and outputs are in the order of
+/// [`PreNormBranch`].
+pub(crate) struct PostNormBranch<O> {
+    pub(crate) branch: O,
+    pub(crate) norm: ResidualNorm,
+}
+
+impl<T: Real, O: Operation<T>> Operation<T> for PostNormBranch<O> {
+    type Saved = (O::Saved, Normalised<T>);
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let (own, of_norm) = inputs.split_at(inputs.len().saturating_sub(2));
+        let shapes = self.branch.output_shapes(own)?;
+        let x = shapes[0].as_slice();
+        Operation::<T>::output_shapes(&self.norm, &chain([x, x], of_norm))?;
+        Ok(shapes)
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let (own, of_norm) = inputs.split_at(inputs.len() - 2);
+        let (x, mut outputs) = (own[0].view(), outputs.into_iter());
+        let output = outputs.next().expect("the sequences");
+        let mut values = Vec::new();
+        let places = std::iter::once(Slot::new(&mut values, x.len())).chain(outputs);
+        let branch = self.branch.forward(own, places.collect())?;
+        let values = ArrayD::from_shape_vec(x.raw_dim(), values)?;
+        let of_norm = chain([x, values.view()], of_norm);
+        Ok((branch, self.norm.forward(&of_norm, vec![output])?))
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        (branch, norm): &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        mut gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let (own, of_norm) = inputs.split_at(inputs.len() - 2);
+        let of_norm_wanted = gradients.split_off(own.len());
+        let is_branch_wanted = gradients.iter().any(Option::is_some);
+        let (x, mut dbranch) = (own[0].view(), Vec::new());
+        let ends = [
+            gradients[0].as_mut().map(Slot::reborrow),
+            is_branch_wanted.then(|| Slot::new(&mut dbranch, x.len())),
+        ];
+        // The norm keeps what it read: of the branch's output, it asks for the shape alone.
+        self.norm.backward(
+            &chain([x.view(), x.view()], of_norm),
+            norm,
+            &cotangents[..1],
+            ends.into_iter().chain(of_norm_wanted).collect(),
+        )?;
+        if !is_branch_wanted {
+            return Ok(());
+        }
+        let dbranch = ArrayD::from_shape_vec(x.raw_dim(), dbranch)?;
+        let cotangents = chain([dbranch.view()], &cotangents[1..]);
+        self.branch.backward(own, branch, &cotangents, gradients)
     }
 }
 
