@@ -16,14 +16,25 @@ use bochner_models::training::{Task, Trainer, TrainingConfig};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array2, Axis};
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 
-/// Checks the promises for a model and the first of some tasks, no two of which are the same.
+/// Checks the promises for a model and the first of some tasks, no two of which are the same. Steps are of two batches, each
+/// in two parts where it can be cut.
 fn check<T: Task + Clone>(config: &T::Config, tasks: &[T])
 where
     T::Config: Sync,
 {
+    let two = NonZeroUsize::new(2).unwrap();
+    let batches = tasks[0].batches(&mut || Seed::new(1)).unwrap();
+    let parts = tasks[0]
+        .cut(&batches[0], two)
+        .map_or(NonZeroUsize::MIN, |_| two);
     let fresh = |task: &T, seed| {
-        let training = TrainingConfig::default();
+        let training = TrainingConfig {
+            parts,
+            accumulate: two,
+            ..TrainingConfig::default()
+        };
         Trainer::new(config, &training, task.clone(), Seed::new(seed)).unwrap()
     };
     assert_resumes(|| fresh(&tasks[0], 1));

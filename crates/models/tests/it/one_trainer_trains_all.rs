@@ -3,7 +3,7 @@
 mod schedule;
 mod several_passes;
 
-use crate::common::{self, ikan, layer, mikan, on_threads, place};
+use crate::common::{self, ikan, layer, mikan, place};
 use bochner_attention::{Mikan, Performer, Softmax, Variant, card::Penalty, mechanism::Redraw};
 use bochner_models::Error;
 use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};

@@ -63,7 +63,7 @@ fn encoder(
         attention_options: attention_options.clone(),
         ..layer(attention.clone(), norm, dropout)
     };
-    EncoderConfig::new(2, layer)
+    EncoderConfig::new(1, layer)
 }
 
 /// Checks that a training which is accepted takes its first epoch.
@@ -112,6 +112,7 @@ fn translates(
     slots[place] = attention.clone();
     let mut config = translators::config(slots, 8, [12, 7]);
     config.encoder.layer.dropout = dropout;
+    config.decoder.layers = 1;
     config.decoder.layer.dropout = dropout;
     config.attention_dropout = (of_weights != dropout).then_some(of_weights);
     let place_of_options = match place {

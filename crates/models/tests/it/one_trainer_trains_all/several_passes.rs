@@ -164,30 +164,6 @@ fn divergences_of_accumulated_batches_are_summed() {
 }
 
 #[test]
-fn threads_change_nothing() {
-    for variant in [ikan(), mikan()] {
-        for (accumulate, parts) in [(2, 3), (1, 4)] {
-            let training = TrainingConfig {
-                accumulate: NonZeroUsize::new(accumulate).unwrap(),
-                parts: NonZeroUsize::new(parts).unwrap(),
-                ..training()
-            };
-            let run = |threads| {
-                on_threads(threads, || {
-                    let config = config(variant.clone(), 0.1);
-                    let trainer = Trainer::new(&config, &training, task(11), Seed::new(3));
-                    let mut trainer = trainer.unwrap();
-                    let report = trainer.epoch().unwrap();
-                    (report, logits(&trainer))
-                })
-            };
-            let name = variant.name();
-            assert_eq!(run(1), run(3), "{name} in {parts} parts");
-        }
-    }
-}
-
-#[test]
 fn parts_are_as_equal_as_can_be_and_leave_nothing_out() {
     for (n, parts, sizes) in [
         (6, 4, vec![1, 2, 1, 2]),
