@@ -21,6 +21,7 @@
 //!   equations themselves where the mask is causal. [`CausalStructure`] searches for the graph of causes, latent ones
 //!   among them, with the order of the tokens or without it, and [`smallest_explanation`] for the tokens that a
 //!   prediction rests on.
+//! * [`GaussianTest`] tests whether spectral points are a sample of a Gaussian.
 //!
 //! # Padding, and rows of zeros
 //!
@@ -99,6 +100,7 @@
 //! | `rows` | [`kept_queries`] |
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
 //! | `guided_mask` | [`attention_guided_mask`] |
+//! | `gaussianity` | [`GaussianTest`], [`excess_kurtosis`] |
 //! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`], [`CausalStructure`], [`MixedGraph`], [`Mark`], [`Independence`], [`FisherZ`], [`ZeroCorrelation`], [`Separation`], [`smallest_explanation`] |
 //! | `depth` | [`depth_threshold`], [`log3_separation_bound`], [`parameter_count`], [`DepthFit`], [`separation_rank`], [`SeparationRank`], [`ModularNetwork`], [`Readout`] |
 //! | `error` | [`Error`] |
@@ -109,6 +111,7 @@ mod effective_rank;
 mod entropy;
 mod error;
 mod flow;
+mod gaussianity;
 mod guided_mask;
 mod heads;
 mod rollout;
@@ -128,6 +131,7 @@ pub use effective_rank::effective_rank;
 pub use entropy::{attention_entropy, entropy};
 pub use error::Error;
 pub use flow::{InterModalityFlow, Modality, inter_modality_flow, modalities};
+pub use gaussianity::{GaussianTest, excess_kurtosis};
 pub use guided_mask::attention_guided_mask;
 pub use heads::{head_diversity, head_spread};
 pub use ndarray;

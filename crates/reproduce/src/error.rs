@@ -248,16 +248,3 @@ fn advice(source: &io::Error) -> &'static str {
         _ => "check the path; finished units are kept",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_told_from_a_missing_permission() {
-        let full = Error::io("write", "a/b")(io::ErrorKind::StorageFull.into()).to_string();
-        assert!(full.contains("a/b") && full.contains("free some space"));
-        let denied = Error::io("write", "a/b")(io::ErrorKind::PermissionDenied.into()).to_string();
-        assert!(denied.contains("--out") && !denied.contains("free some space"));
-    }
-}

@@ -91,10 +91,7 @@
 
 pub mod complexity;
 mod config;
-mod energy;
 mod error;
-#[cfg(test)]
-mod fixtures;
 mod list;
 pub mod mechanisms;
 mod progress;

@@ -232,28 +232,3 @@ fn version(release: &str, commit: &str, built: Option<u64>, committed: Option<u6
     let before = if older { "before-" } else { "" };
     format!("{release}+{before}{commit}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{built, version};
-
-    #[test]
-    fn a_program_that_cargo_runs_is_never_older_than_the_commit() {
-        assert_eq!(built(Some("crates/reproduce".into())), None);
-        assert!(built(None).is_some());
-    }
-
-    #[test]
-    fn a_program_that_is_older_than_the_commit_says_so() {
-        let version = |built, committed| version("0.1.0", "a1b2", built, committed);
-        assert_eq!(version(Some(1), Some(2)), "0.1.0+before-a1b2");
-        for (built, committed) in [
-            (Some(2), Some(2)),
-            (Some(3), Some(2)),
-            (None, Some(2)),
-            (Some(1), None),
-        ] {
-            assert_eq!(version(built, committed), "0.1.0+a1b2");
-        }
-    }
-}

@@ -29,7 +29,7 @@ impl Effort {
     /// The effort of a scale.
     pub const fn of(scale: Scale) -> Self {
         let (cases, draws, counterexample) = match scale {
-            Scale::Smoke => (256, 1, 2_000),
+            Scale::Smoke => (64, 1, 2_000),
             Scale::Desk => (1024, 4, 100_000),
             Scale::Paper => (4096, 16, 1_000_000),
         };

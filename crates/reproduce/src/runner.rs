@@ -397,6 +397,3 @@ pub(crate) fn pool(threads: usize, jobs: usize) -> Result<ThreadPool, Error> {
     let threads = (threads / jobs).max(1);
     Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
-
-#[cfg(test)]
-mod tests;

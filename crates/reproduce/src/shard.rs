@@ -57,19 +57,3 @@ impl FromStr for Shard {
             })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_divide_the_list_without_rest_or_overlap() {
-        let shards: Vec<Shard> = (1..=3).map(|i| format!("{i}/3").parse().unwrap()).collect();
-        for place in 0..20 {
-            assert_eq!(shards.iter().filter(|s| s.holds(place)).count(), 1);
-        }
-        for bad in ["0/3", "4/3", "1/0", "1", "a/b", ""] {
-            assert!(bad.parse::<Shard>().is_err(), "{bad}");
-        }
-    }
-}

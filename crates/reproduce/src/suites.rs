@@ -196,6 +196,3 @@ impl std::fmt::Debug for Entry {
         f.write_str(self.name())
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -45,18 +45,3 @@ pub(crate) fn stamp(card: &Card, plan: &mut Plan) {
         unit.versions = card.set(&unit.set).map(|set| versions(card, set));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::suites::{REGRESSION, TIME};
-
-    #[test]
-    fn versions_name_the_files_of_a_set_and_nothing_where_it_is_drawn() {
-        let of = |card: &'static Card, set| versions(card, card.set(set).unwrap());
-        let (housing, co2) = (of(REGRESSION.card, "Housing"), of(REGRESSION.card, "CO2"));
-        assert!(housing.data.is_some() && housing.data != co2.data);
-        assert_eq!(housing.defaults, co2.defaults);
-        assert_eq!(of(TIME.card, "echoes").data, None);
-    }
-}

@@ -7,6 +7,7 @@ mod effective_rank;
 mod entropy;
 mod every_mechanism_is_read;
 mod flow;
+mod gaussianity;
 mod guided_mask;
 mod heads;
 mod rollout;

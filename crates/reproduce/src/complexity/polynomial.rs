@@ -100,33 +100,3 @@ fn fit(nodes: &[usize], mut values: ArrayViewMut1<'_, f64>) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NODES: [&[usize]; 3] = [&[128, 256, 384], &[8, 16], &[32, 64, 96]];
-
-    fn value([t, r, d]: [usize; 3]) -> u64 {
-        (16 * t * t * r + t * t / 16 + 4 * t * d * d + 3 * d - r + 7) as u64
-    }
-
-    #[test]
-    fn a_polynomial_is_found_again_exactly_and_a_cube_is_not() {
-        let found = Polynomial::through(NODES, value);
-        let text = found.written(["T", "R", "d"]);
-        assert_eq!(text, "16 T^2 R + 0.0625 T^2 + 4 T d^2 - R + 3 d + 7");
-        assert_eq!(found.at([512, 12, 128]), value([512, 12, 128]) as f64);
-        assert_eq!(found.powers().next(), Some([2, 1, 0]));
-        let cubic = |[t, r, d]: [usize; 3]| value([t, r, d]) + (t * t * t) as u64;
-        let found = Polynomial::through(NODES, cubic);
-        assert_eq!(found.at([256, 8, 64]), cubic([256, 8, 64]) as f64, "a node");
-        assert_ne!(
-            found.at([512, 8, 64]),
-            cubic([512, 8, 64]) as f64,
-            "no node"
-        );
-        let none = Polynomial::through(NODES, |_| 0);
-        assert_eq!(none.written(["T", "R", "d"]), "0");
-    }
-}

@@ -120,17 +120,3 @@ fn around(case: &mut Case, centre: &Array2<f64>, lengthscale: f64) -> Array2<f64
 fn root_mean_square(errors: &Array2<f64>) -> f64 {
     (errors.mapv(|e| e * e).sum() / errors.len() as f64).sqrt()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The density of the plain kernel, wider by the root of two, is not the one that is meant.
-    #[test]
-    fn the_wrong_density_does_not_converge() {
-        let errors = each(3, 64, |case| errors(case, 2f64.sqrt())).unwrap();
-        let rate = Rate::of(&errors.iter().map(|e| e.squared).collect::<Vec<_>>()).unwrap();
-        let slope = rate.measure("slope");
-        assert!(slope.value > -0.2, "{slope:?}");
-    }
-}

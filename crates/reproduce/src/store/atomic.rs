@@ -88,36 +88,3 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 fn sync_parent(_: &Path) -> io::Result<()> {
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_new_content_replaces_the_old_and_leaves_nothing_beside() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("deep/er/file.json");
-        write(&path, b"old").unwrap();
-        write(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    }
-
-    /// The kernel's own answer for a device without space, not a simulated one.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_full_disk_keeps_the_old_content() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file.json");
-        write(&path, b"old").unwrap();
-        std::os::unix::fs::symlink("/dev/full", beside(&path)).unwrap();
-        let error = write(&path, b"new").unwrap_err();
-        assert!(
-            matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
-        );
-        assert!(error.to_string().contains("file.json"));
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        write(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-    }
-}

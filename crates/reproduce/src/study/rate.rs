@@ -84,17 +84,3 @@ pub(crate) fn chart(title: &str, series: Vec<Series>) -> Chart {
         series,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_power_law_is_found_again() {
-        let cases: Vec<_> = (0..64)
-            .map(|case| POINTS.map(|r| (1.0 + f64::from(case)) * (r as f64).powf(-0.7)))
-            .collect();
-        let rate = Rate::of(&cases).unwrap();
-        assert!((rate.slope + 0.7).abs() < 1e-12 && rate.error < 1e-12);
-    }
-}

@@ -261,26 +261,3 @@ fn learn(
     let error = trainer.assess(&test, &hidden)?.error;
     Ok((error, parameter_count(trainer.model())))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The symbol one pattern further on tells the hidden one where sentences repeat a pattern, and by chance elsewhere.
-    #[test]
-    fn one_symbol_is_hidden_and_a_pattern_alone_tells_it() {
-        const COUNT: usize = 300;
-        let told = [PERIOD, LENGTH].map(|period| {
-            let (words, classes) = sentences(&mut Case::new(2, 0), COUNT, period);
-            let told = words.iter().zip(&classes).filter(|(words, class)| {
-                let hidden = (0..words.len()).filter(|&t| words[t] == HIDDEN);
-                let hidden: Vec<usize> = hidden.collect();
-                assert_eq!((words.len(), hidden.len()), (LENGTH, 1));
-                assert!(words.iter().all(|&word| word < HIDDEN + 1 + SYMBOLS));
-                words[(hidden[0] + PERIOD) % LENGTH] == HIDDEN + 1 + **class
-            });
-            told.count()
-        });
-        assert!(told[0] == COUNT && told[1] < COUNT / 3, "{told:?}");
-    }
-}

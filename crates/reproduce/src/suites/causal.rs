@@ -381,6 +381,3 @@ fn rejections(place: usize, samples: usize, given: usize) -> Result<(f64, f64), 
     };
     Ok((share(|trial| trial.0), share(|trial| trial.1)))
 }
-
-#[cfg(test)]
-mod tests;

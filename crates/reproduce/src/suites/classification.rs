@@ -270,7 +270,7 @@ fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, E
         true => corpora::smallest_keys(data, 600),
         false => data,
     };
-    Ok(Box::new(Corpus::of(&data)))
+    Ok(Box::new(Corpus::new(&data)))
 }
 
 const RUNS: Columns<'static> = &[

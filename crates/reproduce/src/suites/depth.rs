@@ -178,19 +178,3 @@ fn inputs(grid: usize, width: usize, prime: u64) -> [Array3<i64>; 2] {
         Array3::from_shape_simple_fn((grid, 3, width), &mut token)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn draws_are_of_other_maps_and_sides_of_other_tokens() {
-        const PRIME: u64 = 1_000_003;
-        let network = |draw| ModularNetwork::random([2, 1, 1], PRIME, seed(draw)).unwrap();
-        for draw in 0..6 {
-            assert!((0..draw).all(|other| network(other) != network(draw)));
-        }
-        let [a, b] = inputs(8, 4, PRIME);
-        assert_ne!(a, b);
-    }
-}

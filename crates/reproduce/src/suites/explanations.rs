@@ -296,6 +296,3 @@ fn sentences(scale: Scale) -> Result<Finding, Error> {
         ..Finding::default()
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -183,12 +183,12 @@ fn what_heads_look_at(account: &Account<'_>, document: &mut Document) {
 fn load(set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
     if set.name == "mr" {
         let data = corpora::load(SentenceSet::Mr, Protocol::P10, files)?;
-        return Ok(Box::new(Corpus::of(&data).looked_at(ROW)));
+        return Ok(Box::new(Corpus::new(&data).looked_at(ROW)));
     }
     let files = vec![generated(set.size)];
     let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, files)?;
     let first = data.splits[FOLD].test[0];
-    Ok(Box::new(Corpus::of(&data).looked_at(first)))
+    Ok(Box::new(Corpus::new(&data).looked_at(first)))
 }
 
 /// The weights of a unit on the sentence.

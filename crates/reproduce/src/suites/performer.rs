@@ -207,7 +207,7 @@ type Curves = [[f64; POINTS.len()]; ESTIMATORS + 1];
 fn rate(scale: Scale) -> Result<Finding, Error> {
     // Few cases, some of whose errors are large, tell a slope no better.
     let (cases, off) = match scale {
-        Scale::Smoke => (32, 0.1),
+        Scale::Smoke => (16, 0.1),
         _ => (1024, 0.05),
     };
     let curves = each(2, cases, curves)?;
@@ -281,7 +281,7 @@ const MANY: [usize; 3] = [64, 256, 1024];
 
 fn attention(scale: Scale) -> Result<Finding, Error> {
     let cases = match scale {
-        Scale::Smoke => 16,
+        Scale::Smoke => 8,
         _ => 256,
     };
     let mut measures = Vec::new();

@@ -366,6 +366,3 @@ fn look(layer: &Primal, parameters: &Parameters, batch: &Batch) -> Result<Look, 
     let heads = (BATCH * HEADS) as f64;
     Ok([accuracy, share / heads, rank / heads, seen.loss])
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,8 +9,7 @@ use crate::mechanisms::{LINEAR_TIME, TRANSFORMER, clipped, encoder, mechanism};
 use crate::suite::{Source, Suite};
 use crate::trial::Finals;
 use crate::trial::translation::{
-    CUT, Corpus, IN_PLACE, INTERVAL, LAST_LOSS, Place, SECOND_TEST, TOKENISED, TranslationSettings,
-    UPDATES,
+    CUT, IN_PLACE, INTERVAL, LAST_LOSS, Place, SECOND_TEST, TOKENISED, TranslationSettings, UPDATES,
 };
 use bochner_attention::Preset;
 use bochner_datasets::{DataStore, Protocol, Reversal, translation};
@@ -261,18 +260,22 @@ fn claims() -> Vec<Claim> {
 }
 
 fn load(set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
-    let smoke = arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke);
-    Ok(Box::new(match set.name.parse() {
-        Err(_) => Corpus(REVERSAL.draw(Seed::new(3))?),
-        Ok(corpus) if smoke => Corpus(translation::load(corpus, files)?).first([200, 50]),
-        Ok(corpus) => Corpus(translation::load(corpus, files)?),
-    }))
+    let Ok(corpus) = set.name.parse() else {
+        return Ok(Box::new(REVERSAL.draw(Seed::new(3))?));
+    };
+    let mut data = translation::load(corpus, files)?;
+    if arms.iter().any(|arm| arm.units[0].scale == Scale::Smoke) {
+        data.train = data.train.first(200);
+        [data.validation, data.test] = [data.validation, data.test].map(|part| part.first(50));
+        data.others.clear();
+    }
+    Ok(Box::new(data))
 }
 
 /// Checks that the training losses of all units fall in every epoch, as far as the curves are kept. Where nearly
 /// nothing of a loss is left, a last digit decides whether it rises once: from a twentieth of the first epoch's on it
 /// may.
-pub(super) fn losses_fall(account: &Account<'_>) -> Mark {
+fn losses_fall(account: &Account<'_>) -> Mark {
     let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
     let curves = units.filter_map(|unit| {
         let curve: Curve = (account.artefacts)(unit)?.get("loss")?;

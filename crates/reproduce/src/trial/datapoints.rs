@@ -347,6 +347,3 @@ impl Probe for HiddenTargets<'_> {
         Ok(self.task.evaluate(&self.predictions(trainer)?))
     }
 }
-
-#[cfg(test)]
-mod tests;

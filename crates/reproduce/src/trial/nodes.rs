@@ -171,7 +171,7 @@ impl Nodes<'_> {
             return Ok(None);
         };
         let seed = Seed::new(self.seed).child("energy test");
-        Ok(Some(heads::Start::of(&seen, &tested, seed)?))
+        Ok(Some(heads::Start::new(&seen, tested, seed)))
     }
 }
 

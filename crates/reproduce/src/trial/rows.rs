@@ -55,21 +55,29 @@ impl RowSource {
 impl Source for RowSource {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let data = self.data.get(&(unit.protocol, unit.settings.every()));
-        let data = data.ok_or("its data set is not loaded")?;
-        let task = Task::new(unit, data)?;
-        if let Ok(process) = unit.settings.read::<ProcessSettings>() {
-            return Ok(Box::new(gaussian_process::start(unit, task, &process)?));
-        }
-        Ok(match unit.settings.read::<NptSettings>() {
-            Ok(settings) => Box::new(datapoints::hidden_targets(unit, task, &settings)?),
-            Err(_) => Box::new(regressor::start(
-                unit,
-                task,
-                &read_settings(unit)?,
-                self.look,
-            )?),
-        })
+        start(unit, data.ok_or("its data set is not loaded")?, self.look)
     }
+}
+
+impl Source for RegressionData {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
+        start(unit, self, None)
+    }
+}
+
+fn start<'a>(
+    unit: &Unit,
+    data: &'a RegressionData,
+    look: Option<Look>,
+) -> Result<Box<dyn Trial + 'a>, AnyError> {
+    let task = Task::new(unit, data)?;
+    if let Ok(process) = unit.settings.read::<ProcessSettings>() {
+        return Ok(Box::new(gaussian_process::start(unit, task, &process)?));
+    }
+    Ok(match unit.settings.read::<NptSettings>() {
+        Ok(settings) => Box::new(datapoints::hidden_targets(unit, task, &settings)?),
+        Err(_) => Box::new(regressor::start(unit, task, &read_settings(unit)?, look)?),
+    })
 }
 
 /// The rows of a unit's data set, and how they are divided.

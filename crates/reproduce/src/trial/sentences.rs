@@ -67,9 +67,9 @@ impl SentenceSettings {
     }
 }
 
-/// A corpus whose sentences are cleaned.
+/// A corpus whose sentences are cleaned, on which classifiers and naive Bayes are started.
 #[derive(Debug)]
-pub(crate) struct Corpus {
+pub struct Corpus {
     words: Vec<Vec<String>>,
     labels: Vec<usize>,
     classes: usize,
@@ -87,7 +87,7 @@ pub const SPREAD: &str = "spread";
 
 impl Corpus {
     /// Cleans the sentences of a set.
-    pub(crate) fn of(data: &SentenceData) -> Self {
+    pub fn new(data: &SentenceData) -> Self {
         let rows = || data.sentences.iter();
         Self {
             words: rows().map(|row| clean_str(&row.text)).collect(),
@@ -255,6 +255,3 @@ impl Probe for Sentences<'_> {
         Ok(looked.transpose()?.unwrap_or_default())
     }
 }
-
-#[cfg(test)]
-mod tests;

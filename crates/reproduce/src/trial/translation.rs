@@ -57,26 +57,9 @@ pub(crate) fn bleu() -> [BleuConfig; 2] {
     [BleuConfig::default(), tokenised]
 }
 
-/// A parallel corpus.
-#[derive(Debug)]
-pub(crate) struct Corpus(pub(crate) TranslationData);
-
-impl Corpus {
-    /// So many pairs to learn from, and so many of validation and test, the first of each.
-    pub(crate) fn first(self, [train, others]: [usize; 2]) -> Self {
-        Self(TranslationData {
-            train: self.0.train.first(train),
-            validation: self.0.validation.first(others),
-            test: self.0.test.first(others),
-            others: Vec::new(),
-            ..self.0
-        })
-    }
-}
-
-impl Source for Corpus {
+impl Source for TranslationData {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
-        Ok(Box::new(translator(unit, &self.0)?))
+        Ok(Box::new(translator(unit, self)?))
     }
 }
 
@@ -329,72 +312,5 @@ impl Probe for Translator<'_> {
             Moment::OfV => self.at_v(trainer, stopped),
             Moment::OfR => self.at_r(trainer, stopped),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::suites::TRANSLATION;
-    use crate::suites::tests::plan;
-    use bochner_datasets::Reversal;
-    use bochner_report::Scale;
-
-    #[test]
-    fn cross_attention_is_that_of_the_targets_to_the_sources() {
-        let letters = Reversal {
-            letters: 7,
-            lengths: [4, 6],
-            pairs: [40, 10, 10],
-        };
-        let data = letters.draw(Seed::new(3)).unwrap();
-        let plan = plan(&TRANSLATION, Scale::Smoke);
-        let unit = plan.claimed("reverse", "Transformer").unwrap().units[0].clone();
-        let mut trial = translator(&unit, &data).unwrap();
-        let traces = [(); 2].map(|()| {
-            let found = trial.probe.traces(&trial.model, 0).unwrap().artefacts;
-            let pairs = trial.probe.validation.pairs.iter_mut();
-            pairs.for_each(|pair| pair.target.reverse());
-            Place::ALL.map(|place| found.get::<Trace>(&place.trace(0)).unwrap())
-        });
-        let [[encoder, cross], [encoder_again, other]] = traces;
-        assert_eq!(encoder, encoder_again);
-        // Other targets have other queries, but the keys are those of the sources.
-        assert_ne!(cross.magnitude, other.magnitude);
-        assert_eq!(cross.key_magnitude, other.key_magnitude);
-    }
-
-    #[test]
-    fn a_side_is_cut_to_the_positions_and_a_target_keeps_one_for_its_mark() {
-        let of = |source: usize, target: usize| {
-            let mut pair = Pair {
-                source: vec![7; source],
-                target: vec![7; target],
-            };
-            let was_cut = cut(&mut pair, 5);
-            (pair.source.len(), pair.target.len(), was_cut)
-        };
-        assert_eq!(of(5, 4), (5, 4, false));
-        assert_eq!(of(6, 4), (5, 4, true));
-        assert_eq!(of(5, 5), (5, 4, true));
-        assert_eq!(of(0, 9), (0, 4, true));
-    }
-
-    #[test]
-    fn tokens_count_where_they_stand_and_a_line_with_its_longer_side() {
-        let lines = |lines: &[&str]| {
-            lines
-                .iter()
-                .map(|line| (*line).to_owned())
-                .collect::<Vec<_>>()
-        };
-        let references = lines(&["a b c", "d e"]);
-        assert_eq!(in_place(&references, &references), 1.0);
-        // Two of three, and one of four.
-        assert_eq!(
-            in_place(&lines(&["a x c", "d x y z"]), &references),
-            3.0 / 7.0
-        );
-        assert_eq!(in_place(&lines(&["", "d e"]), &references), 2.0 / 5.0);
     }
 }

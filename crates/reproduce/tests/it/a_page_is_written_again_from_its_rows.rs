@@ -1,41 +1,31 @@
 //! The page of a directory of rows is written again by a command that runs nothing.
 
+use crate::program::succeed;
+use crate::smoke::SMOKE;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn pictures_and_tables_are_those_of_the_run() {
-    let directory = tempfile::tempdir().unwrap();
-    let reproduce = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
-        let run = command.args(arguments).output().unwrap();
-        let wrong = String::from_utf8_lossy(&run.stderr);
-        assert!(run.status.success(), "{wrong}");
-        String::from_utf8_lossy(&run.stdout).into_owned()
-    };
-    let out = directory.path().to_str().unwrap();
-    reproduce(&["figure2", "--offline", "--out", out]);
-    let page = directory.path().join("smoke/figure2");
-    let read = |name: &str| fs::read_to_string(page.join(name)).unwrap();
-    let tables = |report: &str| {
-        let lines = report
-            .lines()
-            .filter(|line| line.starts_with("| generated |"));
+    let (run, directory) = (SMOKE.0.join("figure2"), tempfile::tempdir().unwrap());
+    for name in ["rows.jsonl", "artefacts.jsonl"] {
+        fs::copy(run.join(name), directory.path().join(name)).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    let said = succeed(command.arg("report").arg(directory.path()));
+    let claim = "diversity: MIKAN's heads differ more";
+    assert!(said.contains(claim), "{said}");
+    let read = |page: &Path, name: &str| fs::read_to_string(page.join(name)).unwrap();
+    let weights = read(&run, "figure2-weights.csv");
+    assert!(weights.lines().count() > 100);
+    assert_eq!(read(directory.path(), "figure2-weights.csv"), weights);
+    let tables = |page: &Path| {
+        let report = read(page, "report.md");
+        let lines = report.lines();
+        let lines = lines.filter(|line| line.starts_with("| generated |"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let (weights, report) = (read("figure2-weights.csv"), read("report.md"));
-    assert!(
-        weights.lines().count() > 100 && tables(&report).len() > 3,
-        "{report}"
-    );
-    for name in ["figure2-weights.csv", "report.md"] {
-        fs::remove_file(page.join(name)).unwrap();
-    }
-    let said = reproduce(&["report", page.to_str().unwrap()]);
-    assert!(
-        said.contains("diversity: MIKAN's heads differ more"),
-        "{said}"
-    );
-    assert_eq!(read("figure2-weights.csv"), weights);
-    assert_eq!(tables(&read("report.md")), tables(&report));
+    assert!(tables(&run).len() > 3);
+    assert_eq!(tables(directory.path()), tables(&run));
 }

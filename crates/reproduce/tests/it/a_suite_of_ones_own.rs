@@ -52,7 +52,7 @@ static CARD: Card = Card {
         "Scale desk has ten folds and 200 epochs.",
         "Scale paper is scale desk with 500 epochs.",
     ],
-    smoke: "Two folds, 40 epochs.",
+    smoke: "Two folds, 20 epochs.",
     decided: &["The rows are drawn: y = sin(4 x1) + x2 x3 and noise."],
     arms,
     claims: || {
@@ -78,7 +78,7 @@ struct Settings {
 }
 
 fn arms(at: &At<'_>) -> Vec<Arm> {
-    let (splits, epochs) = at.of_scale([(2, 40), (10, 200), (10, 500)]);
+    let (splits, epochs) = at.of_scale([(2, 20), (10, 200), (10, 500)]);
     let arm = |model| {
         let attention = mechanism(model, Preset::Paper, None, 16);
         let settings = Settings {

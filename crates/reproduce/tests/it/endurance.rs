@@ -1,7 +1,8 @@
 //! Tests that take minutes or a file system of its own: kills at random moments over all suites, and a disk that is full.
 //! `cargo xtask ci --full` runs these tests.
 
-use crate::killed_runs_resume_bit_identically::{alone, files, without_seconds};
+use crate::killed_runs_resume_bit_identically::{files, results as timeless, without_seconds};
+use crate::program::{answer, program, start, succeed};
 use bochner_datasets::SplitMix64;
 use bochner_reproduce::suites::{Entry, SUITES};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
@@ -33,9 +34,7 @@ type Files = BTreeMap<String, String>;
 
 /// A suite at scale `smoke` with few epochs and a checkpoint after each.
 fn reproduce(suite: Entry, out: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
-    command.args([suite.name(), "--offline", "--checkpoint-every", "0"]);
-    command.arg("--out").arg(out);
+    let mut command = program(&[suite.name(), "--checkpoint-every", "0"], out);
     // What is measured in one go has no epochs and reads no files.
     if suite.trained().is_some() {
         command.args(["--epochs", "4"]);
@@ -43,32 +42,24 @@ fn reproduce(suite: Entry, out: &Path) -> Command {
             command.arg("--data").arg(data);
         }
     }
-    alone(&mut command);
     command
 }
 
-fn finish(suite: Entry, out: &Path) {
-    let status = reproduce(suite, out).status().unwrap();
-    assert!(status.success(), "{suite:?}: {status}");
-}
-
-/// Runs a suite as [`finish`] does; `false`, with nothing left of it, if it has no set without files and there are none.
+/// Runs a suite to its end; `false`, with nothing left of it, if it has no set without files and there are none.
 fn finish_if_possible(suite: Entry, out: &Path) -> bool {
-    let mut command = reproduce(suite, out);
-    let run = command.stdout(Stdio::piped()).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
-    if run.status.success() {
+    let run = answer(&mut reproduce(suite, out));
+    if run.code == Some(0) {
         return true;
     }
-    let lacks_files = std::env::var_os(DATA).is_none() && said.contains("nothing was run");
-    assert!(lacks_files, "{suite:?}: {}, {said}", run.status);
+    let lacks_files = std::env::var_os(DATA).is_none() && run.out.contains("nothing was run");
+    assert!(lacks_files, "{suite:?}: {}{}", run.out, run.err);
     fs::remove_dir_all(out.join("smoke").join(suite.name())).unwrap();
     false
 }
 
 /// Starts a suite and kills it after a time; `false` if it ended before.
 fn is_killed(suite: Entry, out: &Path, after: Duration) -> bool {
-    let mut child = reproduce(suite, out).spawn().unwrap();
+    let mut child = start(&mut reproduce(suite, out));
     sleep(after);
     child.kill().unwrap();
     let status = child.wait().unwrap();
@@ -145,7 +136,7 @@ fn two_hundred_kills_lose_no_finished_unit_and_change_no_bit() {
                 *kills.entry(suite.name()).or_insert(0) += 1;
             }
             let before = finished(killed.path());
-            finish(suite, killed.path());
+            succeed(&mut reproduce(suite, killed.path()));
             assert_kept(&before, &finished(killed.path()));
         }
         rounds += 1;
@@ -189,8 +180,8 @@ fn a_full_disk_is_named_and_loses_nothing_until_there_is_room_again() {
         command.args([namespace, "sh", "-c", FULL_DISK]);
         command.env("REPRODUCE", env!("CARGO_BIN_EXE_reproduce"));
         command.env("DISK", disk.path()).env("SEEN", seen.path());
-        alone(&mut command);
-        command.status().is_ok_and(|status| status.success())
+        command.env("GIT_DIR", "/dev/null");
+        start(&mut command).wait().unwrap().success()
     };
     assert!(
         NAMESPACES.iter().any(in_namespace),
@@ -227,24 +218,7 @@ fn a_full_disk_is_named_and_loses_nothing_until_there_is_room_again() {
     for (before, after) in [("before", "full"), ("full", "tight"), ("tight", "again")] {
         assert_kept(&kept(before), &kept(after));
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
-    command.args([
-        "regression",
-        "--set",
-        "passenger",
-        "--offline",
-        "--epochs",
-        "8",
-        "--out",
-    ]);
-    command.arg(whole.path());
-    alone(&mut command);
-    assert!(command.status().unwrap().success());
-    let results = |files: Files| -> Files {
-        files
-            .into_iter()
-            .map(|(name, text)| (name, without_seconds(&text)))
-            .collect()
-    };
-    assert_eq!(results(kept("again")), results(finished(whole.path())));
+    let again = ["regression", "--set", "passenger", "--epochs", "8"];
+    succeed(&mut program(&again, whole.path()));
+    assert_eq!(timeless(&seen.path().join("again")), timeless(whole.path()));
 }

@@ -1,6 +1,7 @@
 //! A run that is killed at any moment, any number of times, ends with the rows of a run that is
 //! not; and neither threads nor jobs change a bit.
 
+use crate::program::{answer, program, start, succeed};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -11,36 +12,25 @@ use std::time::Duration;
 use tempfile::tempdir;
 
 /// Deaths that the killed run must survive, each in another unit or another epoch.
-const KILLS: usize = 8;
+const KILLS: usize = 5;
 
 /// The models of the runs: with and without random draws.
 const MODELS: [&str; 4] = ["--model", "Transformer", "--model", "MIKAN"];
 
 /// A small run that saves a checkpoint after every epoch.
 fn reproduce(out: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    let mut command = program(&["regression", "--set", "passenger"], out);
+    command.args(MODELS).args(["--checkpoint-every", "0"]);
+    // The number of epochs may be given again.
+    if !more.contains(&"--epochs") {
+        command.args(["--epochs", "5"]);
+    }
+    command.args(more);
     command
-        .args(["regression", "--set", "passenger", "--offline"])
-        .args(MODELS)
-        .args(["--epochs", "8", "--checkpoint-every", "0", "--out"])
-        .arg(out)
-        .args(more);
-    alone(&mut command);
-    command
-}
-
-/// Without output and without a repository, whose commit would be part of the rows: a commit while a test runs must not
-/// change them.
-pub(super) fn alone(command: &mut Command) {
-    command
-        .env("GIT_DIR", "/dev/null")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
 }
 
 fn finish(out: &Path, more: &[&str]) {
-    let status = reproduce(out, more).status().unwrap();
-    assert!(status.success(), "{status}");
+    succeed(&mut reproduce(out, more));
 }
 
 /// The results of a run that nothing disturbs.
@@ -54,7 +44,7 @@ fn undisturbed() -> &'static BTreeMap<String, String> {
 }
 
 /// The results by file name, without the time they took.
-fn results(out: &Path) -> BTreeMap<String, String> {
+pub(super) fn results(out: &Path) -> BTreeMap<String, String> {
     let files = files(out, &["units", "artefacts"]).into_iter();
     files
         .map(|(name, text)| (name, without_seconds(&text)))
@@ -97,7 +87,9 @@ fn leftovers(out: &Path) -> Vec<String> {
 /// Starts the run and waits until it has saved what it had not saved before: then it is in the middle of a unit.
 fn in_training(out: &Path) -> Child {
     let before = leftovers(out);
-    let mut child = reproduce(out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = reproduce(out, &[]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     loop {
         let now = leftovers(out);
         if now.iter().any(|file| !before.contains(file)) {
@@ -144,9 +136,7 @@ fn shards_in_two_directories_are_merged_by_an_import() {
     let (one, two) = (results(first.path()), results(second.path()));
     assert!(!one.is_empty() && one.len() + two.len() == expected.len());
     let import = second.path().to_str().unwrap();
-    let mut run = reproduce(first.path(), &["--import", import]);
-    let run = run.stdout(Stdio::piped()).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
+    let said = succeed(&mut reproduce(first.path(), &["--import", import]));
     let rows = two.len() / 2;
     assert!(said.contains(&format!("imported  {rows} rows")), "{said}");
     let whole = format!("0 units run, {} finished before", expected.len() / 2);
@@ -155,21 +145,11 @@ fn shards_in_two_directories_are_merged_by_an_import() {
 
     // Rows of other epochs are not those of this run.
     let other = tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
-    command.args([
-        "regression",
-        "--set",
-        "passenger",
-        "--offline",
-        "--epochs",
-        "1",
-    ]);
-    command.args(MODELS).args(["--import", import, "--out"]);
-    let run = command.arg(other.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && !said.contains("imported"), "{said}");
+    let short = ["--epochs", "1", "--import", import];
+    let said = succeed(&mut reproduce(other.path(), &short));
+    assert!(!said.contains("imported"), "{said}");
     let left_out = said.lines().filter(|line| line.starts_with("left out  "));
-    let reason = ": its epochs is 8, here 1";
+    let reason = ": its epochs is 5, here 1";
     assert_eq!(
         left_out.filter(|line| line.ends_with(reason)).count(),
         rows,
@@ -192,28 +172,22 @@ fn wait_for(out: &Path, count: usize) {
 #[test]
 fn shards_share_a_directory_through_a_kill() {
     let out = tempdir().unwrap();
-    let shard = |shard: &str| reproduce(out.path(), &["--shard", shard]).spawn().unwrap();
+    let shard = |shard: &str| start(&mut reproduce(out.path(), &["--shard", shard]));
     let (mut first, mut second) = (shard("1/2"), shard("2/2"));
     wait_for(out.path(), 4);
     for (shard, epochs, refused) in [
-        ("1/2", "8", "this shard of it, is writing to"),
-        ("1/3", "8", "/2 of a run of regression at scale smoke"),
+        ("1/2", "5", "this shard of it, is writing to"),
+        ("1/3", "5", "/2 of a run of regression at scale smoke"),
         (
             "2/2",
             "9",
             "only shards of one run, with equal options, share a directory",
         ),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
-        command.args(["regression", "--set", "passenger", "--offline", "--out"]);
-        command
-            .arg(out.path())
-            .args(MODELS)
-            .args(["--shard", shard, "--epochs", epochs]);
-        let run = command.output().unwrap();
-        let said = String::from_utf8_lossy(&run.stderr);
-        assert_eq!(run.status.code(), Some(1), "{said}");
-        assert!(said.contains(refused), "{said}");
+        let other = ["--shard", shard, "--epochs", epochs];
+        let run = answer(&mut reproduce(out.path(), &other));
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains(refused), "{}", run.err);
     }
     second.kill().unwrap();
     second.wait().unwrap();
@@ -266,11 +240,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let out = file.join("results");
-    let run = reproduce(&out, &[])
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    assert_eq!(run.status.code(), Some(1));
-    let message = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(message.contains(out.to_str().unwrap()), "{message}");
+    let run = answer(&mut reproduce(&out, &[]));
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains(out.to_str().unwrap()), "{}", run.err);
 }

@@ -1,13 +1,13 @@
 //! Measures of what the heads of a layer have learnt, and of their differences.
 
-use crate::energy::{GaussianTest, excess_kurtosis};
 use crate::trial::Findings;
 use bochner_graph::{EdgeWeights, GraphInspection};
-use bochner_interpret::entropy;
+use bochner_interpret::{GaussianTest, entropy, excess_kurtosis};
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_report::row::{Heads, Spread};
 use bochner_report::statistics::{holm, mean, population_deviation};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, Axis};
+use std::cell::OnceCell;
 
 /// Cells of the histogram of deviations, from 0 to the largest there can be.
 const CELLS: usize = 20;
@@ -57,31 +57,33 @@ pub const LEAST_START: f64 = 0.025;
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     /// The mean absolute correlation of its heads, where they have one.
-    pub(super) correlation: Option<f64>,
-    /// The root mean square of the points' coordinates.
-    size: f64,
-    /// For how many heads the test rejects a Gaussian.
-    rejected: f64,
-    /// The test, whose samples of a Gaussian are drawn once.
-    test: GaussianTest,
+    correlation: Option<f64>,
+    /// Points that were drawn of its density.
+    points: Array3<f32>,
+    /// Draws the samples of a Gaussian that points are compared with.
+    seed: Seed,
+    /// The test, whose samples are drawn once, when the layer is looked at: they take a second.
+    test: OnceCell<GaussianTest>,
 }
 
 impl Start {
-    /// The start of a layer, and the points `tested`, which were drawn of its density; `seed` draws what points are compared
-    /// with.
-    pub(super) fn of(
-        seen: &GraphInspection<f32>,
-        tested: &Array3<f32>,
-        seed: Seed,
-    ) -> Result<Self, ArgumentError> {
-        let (_, points, dimensions) = tested.dim();
-        let test = GaussianTest::new(points, dimensions, seed)?;
-        Ok(Self {
+    /// The start of a layer, and points that were drawn of its density; `seed` draws what points are compared with.
+    pub(super) fn new(seen: &GraphInspection<f32>, points: Array3<f32>, seed: Seed) -> Self {
+        Self {
             correlation: dependence(seen),
-            size: size(tested),
-            rejected: rejected_heads(tested, &test)?,
-            test,
-        })
+            points,
+            seed,
+            test: OnceCell::new(),
+        }
+    }
+
+    fn test(&self) -> Result<&GaussianTest, ArgumentError> {
+        if let Some(test) = self.test.get() {
+            return Ok(test);
+        }
+        let (_, points, dimensions) = self.points.dim();
+        let drawn = GaussianTest::new(points, dimensions, self.seed)?;
+        Ok(self.test.get_or_init(|| drawn))
     }
 }
 
@@ -124,21 +126,24 @@ fn shape_of_densities(
     points: &Array3<f32>,
     start: &Start,
 ) -> Result<[(&'static str, f64); 7], ArgumentError> {
-    let rejected = rejected_heads(points, &start.test)?;
+    let rejected = rejected_heads(points, start.test()?)?;
     let all = points.mapv(f64::from);
     let kurtosis: Vec<f64> = all.outer_iter().flat_map(excess_kurtosis).collect();
     let largest = kurtosis
         .iter()
         .copied()
         .max_by(|a, b| a.abs().total_cmp(&b.abs()));
-    let size = size(points);
+    let (size, before) = (size(points), size(&start.points));
     Ok([
         (REJECTED, f64::from(u8::from(rejected > 0.0))),
         (HEADS_REJECTED, rejected),
-        (REJECTED_AT_START, start.rejected),
+        (
+            REJECTED_AT_START,
+            rejected_heads(&start.points, start.test()?)?,
+        ),
         (SIZE, size),
         // The smallest positive number keeps a start without points of size finite.
-        (KEPT_SIZE, size / start.size.max(f64::MIN_POSITIVE)),
+        (KEPT_SIZE, size / before.max(f64::MIN_POSITIVE)),
         (KURTOSIS, mean_of(&kurtosis)),
         (LARGEST_KURTOSIS, largest.unwrap_or_default()),
     ])
@@ -213,82 +218,5 @@ pub(super) fn spread(seen: &EdgeWeights<f32>) -> Spread {
             .map(|head| each * entropy(head.iter().map(|&w| w.into())))
             .collect(),
         uniform: each * attending.map(|&degree| f64::from(degree).ln()).sum::<f64>(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    #[test]
-    fn a_spread_worked_out_by_hand() {
-        // Node 0 attends to two nodes: one head alike, the other to one of them; node 1 to itself.
-        let seen = EdgeWeights {
-            edges: vec![(0, 0), (1, 0), (1, 1)],
-            weights: array![[0.5, 1.0], [0.5, 0.0], [1.0, 1.0]],
-        };
-        let spread = spread(&seen);
-        assert!((spread.deviation - (0.25 + 0.25 + 0.0) / 3.0).abs() < 1e-12);
-        assert_eq!((spread.histogram[0], spread.histogram[10]), (1, 2));
-        assert!((spread.entropies[0] - 2f64.ln() / 2.0).abs() < 1e-12);
-        assert_eq!(spread.entropies[1], 0.0);
-        assert!((spread.uniform - 2f64.ln() / 2.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn dependences_worked_out_by_hand() {
-        // Two heads with correlations 0.5 and -0.1 in two dimensions: mean 0.2, mean size 0.3.
-        let of_pair = |c: f32| array![[1.0, c], [c, 1.0]];
-        let all = ndarray::stack![Axis(0), of_pair(0.5), of_pair(-0.1)];
-        let close = |start: f64, expected: [f64; 5]| {
-            let found = dependences(&all, start).into_iter();
-            for ((name, found), expected) in found.zip(expected) {
-                assert!((found - expected).abs() < 1e-6, "{name}: {found}");
-            }
-        };
-        let distance = 0.08f64.sqrt();
-        close(0.1, [0.2, 0.1, 2.0, 0.3, distance]);
-        // A start at zero counts as 0.025.
-        close(0.0, [0.2, 0.0, 8.0, 0.3, distance]);
-    }
-
-    #[test]
-    fn each_head_is_compared_with_a_gaussian_of_its_own() {
-        use bochner_numerics::standard_normal;
-        let mut stream = Seed::new(1).stream("points");
-        // Heads with means far from each other, and one of two centres.
-        let mut heads = |centres: [f32; 3]| {
-            let point = |(head, i, _): (usize, usize, usize)| {
-                let side = if head == 2 && i % 2 == 0 { -1.0 } else { 1.0 };
-                side * centres[head] + standard_normal::<f32>(&mut stream)
-            };
-            let points = Array3::from_shape_fn((3, 100, 2), point);
-            let start = Start {
-                correlation: None,
-                size: 100.0,
-                rejected: 0.0,
-                test: GaussianTest::new(100, 2, Seed::new(2)).unwrap(),
-            };
-            Findings::of(shape_of_densities(&points, &start).unwrap()).measures
-        };
-        let gaussian = heads([-50.0, 80.0, 0.0]);
-        assert_eq!((gaussian[REJECTED], gaussian[HEADS_REJECTED]), (0.0, 0.0));
-        assert!(gaussian[KURTOSIS].abs() < 0.5, "{gaussian:?}");
-        let one = heads([-50.0, 80.0, 9.0]);
-        assert_eq!((one[REJECTED], one[HEADS_REJECTED]), (1.0, 1.0));
-        assert!(one[KURTOSIS] < -0.4 && one[LARGEST_KURTOSIS] < one[KURTOSIS]);
-        let expected = ((50.0_f64.powi(2) + 80.0_f64.powi(2) + 9.0_f64.powi(2)) / 3.0 + 1.0).sqrt();
-        assert!((one[SIZE] - expected).abs() < 0.5, "{one:?}");
-        assert_eq!(one[KEPT_SIZE], one[SIZE] / 100.0);
-    }
-
-    #[test]
-    fn the_largest_deviation_has_a_cell() {
-        let seen = EdgeWeights {
-            edges: vec![(0, 0)],
-            weights: array![[0.0, 1.0]],
-        };
-        assert_eq!(spread(&seen).histogram[CELLS - 1], 1);
     }
 }

@@ -68,36 +68,3 @@ pub(crate) fn smallest_keys(data: SentenceData, rows: usize) -> SentenceData {
         ..data
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn generated_sentences_are_of_the_files_form_and_of_both_classes() {
-        let sentences = generated(100);
-        assert_eq!(sentences.len(), 100);
-        assert_eq!(sentences.iter().filter(|row| row.label == 1).count(), 50);
-        assert_eq!(sentences, generated(100));
-    }
-
-    #[test]
-    fn the_smoke_rows_of_a_set_are_those_with_the_smallest_keys() {
-        let data =
-            SentenceData::of_files(SentenceSet::Cr, Protocol::P10, vec![generated(300)]).unwrap();
-        let keys: Vec<u64> = SplitMix64::new(FOLD_SEED).take(300).collect();
-        let split = smallest_keys(data, 60).splits.remove(0);
-        assert_eq!(
-            (split.train.len(), split.validation.len(), split.test.len()),
-            (48, 6, 6)
-        );
-        let smallest = (0..300).min_by_key(|&row| (keys[row], row)).unwrap();
-        assert!(split.test.contains(&smallest));
-        let largest = (0..300).max_by_key(|&row| (keys[row], row)).unwrap();
-        assert!(
-            ![split.train, split.validation, split.test]
-                .concat()
-                .contains(&largest)
-        );
-    }
-}

@@ -87,35 +87,3 @@ impl TranslationSettings {
         source.len().max(target.len() + 1) <= self.longest && self.length_ratio.is_none_or(within)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::suites::TRANSLATION;
-    use crate::suites::tests::plan;
-    use bochner_report::Scale;
-
-    #[test]
-    fn pairs_beyond_a_length_or_a_ratio_of_lengths_are_left_out() {
-        let pair = |source, target| Pair {
-            source: vec![4; source],
-            target: vec![4; target],
-        };
-        let unit = plan(&TRANSLATION, Scale::Smoke).units()[0].clone();
-        let any = TranslationSettings {
-            longest: 7,
-            ..unit.settings.read().unwrap()
-        };
-        let bound = TranslationSettings {
-            length_ratio: Some(1.5),
-            ..any.clone()
-        };
-        for (source, target, within) in [(3, 2, true), (2, 3, true), (5, 3, false), (3, 5, false)] {
-            assert!(any.admits(&pair(source, target)));
-            assert_eq!(bound.admits(&pair(source, target)), within);
-        }
-        // A target has one mark.
-        assert!(bound.admits(&pair(7, 6)));
-        assert!(!bound.admits(&pair(7, 7)));
-    }
-}

@@ -1,9 +1,9 @@
 //! Properties of the trial of every model.
 
 use super::*;
-use crate::trial::sentences::BayesSettings;
 use bochner_datasets::{DataStore, Policy};
 use bochner_report::Settings;
+use bochner_reproduce::trial::sentences::BayesSettings;
 use serde_json::json;
 
 /// A resumed trial goes on with the same bits; settings and checkpoints of another unit are refused.
@@ -37,8 +37,10 @@ fn trials_go_on_from_their_own_checkpoints_alone() {
                 whole.save(&path).unwrap();
                 resumed.resume(&path).unwrap();
                 assert_eq!(resumed.epochs_done(), 1);
-                assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap());
-                assert_eq!(whole.evaluate().unwrap(), resumed.evaluate().unwrap());
+                // The second of these epochs depends on all of the optimiser's state.
+                for _ in 0..2 {
+                    assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap());
+                }
                 assert_eq!(whole.parameters(), resumed.parameters());
                 let foreign = Unit {
                     settings: Settings::of(&json!({"epochs": 1})),

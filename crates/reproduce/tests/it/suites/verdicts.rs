@@ -1,9 +1,9 @@
 //! The verdict on each claim, for models that are as the claim says, otherwise, or too close to tell.
 
 use super::*;
-use crate::trial::datapoints::{AGREES, CORRUPTED, STILL};
-use crate::trial::nodes::heads::{DEVIATION, GROWTH, KEPT_SIZE, REJECTED};
-use crate::trial::translation::Place;
+use bochner_reproduce::trial::datapoints::{AGREES, CORRUPTED, STILL};
+use bochner_reproduce::trial::nodes::heads::{DEVIATION, GROWTH, KEPT_SIZE, REJECTED};
+use bochner_reproduce::trial::translation::Place;
 
 /// The V-number of a run.
 type Value = fn(&Arm, &Unit) -> f64;

@@ -6,7 +6,6 @@ mod studies;
 mod trials;
 mod verdicts;
 
-use super::*;
 use crate::fixtures::row;
 use bochner_numerics::{Seed, fingerprint};
 use bochner_report::archive::Archive;
@@ -16,6 +15,11 @@ use bochner_report::page;
 use bochner_report::plan::{Arm, Choices, Frame, OnRequest, Plan, Role};
 use bochner_report::suite::{Card, Metric};
 use bochner_report::{Account, Results, Scale, Unit};
+use bochner_reproduce::Suite;
+use bochner_reproduce::suites::{
+    CLASSIFICATION, DATAPOINTS, FIGURE_2, FIGURE_4, FIGURE_5, NODES, REGRESSION, TIME, TRANSLATION,
+    trained,
+};
 use rand::Rng;
 
 const SCALES: [Scale; 3] = [Scale::Smoke, Scale::Desk, Scale::Paper];

@@ -1,12 +1,13 @@
 //! Plans, and their arms that choices make.
 
 use super::*;
-use crate::mechanisms::OF_OTHER_PAPERS;
-use crate::trial::nodes::NodeSettings;
 use bochner_attention::Variant;
 use bochner_graph::AttentionKind;
 use bochner_models::node_classifier::{Architecture, AttentionLayers};
 use bochner_report::suite::Set;
+use bochner_reproduce::mechanisms::OF_OTHER_PAPERS;
+use bochner_reproduce::trial::nodes::NodeSettings;
+use bochner_reproduce::trial::translation::LAST_LOSS;
 
 /// A plan and the rows that its choices rest on, once all are made; a function gives the validation value of a row.
 fn chosen(
@@ -29,8 +30,7 @@ fn chosen(
             let claims = (suite.card.claims)().into_iter();
             let measures = claims.flat_map(|claim| claim.measures());
             row.measures = measures.map(|name| (name.to_owned(), 1.0)).collect();
-            row.measures
-                .insert(crate::trial::translation::LAST_LOSS.to_owned(), 1.0);
+            row.measures.insert(LAST_LOSS.to_owned(), 1.0);
             row
         }));
         if results.len() == before {

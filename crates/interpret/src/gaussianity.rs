@@ -1,4 +1,5 @@
-//! Tests of whether points are a sample of a Gaussian: moments, and one that looks at all of the distribution.
+//! Tests of whether points, such as the spectral points of a head, are a sample of a Gaussian: moments, and one that looks
+//! at all of the distribution.
 
 use bochner_dense::Cholesky;
 use bochner_numerics::{ArgumentError, Seed, argument, standard_normal};
@@ -28,7 +29,7 @@ const MOST: usize = 1024;
 /// # Reference
 /// G. J. Székely and M. L. Rizzo, *A new test for multivariate normality*, 2005.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GaussianTest {
+pub struct GaussianTest {
     points: usize,
     dimensions: usize,
     /// The statistics of samples of a Gaussian.
@@ -40,7 +41,7 @@ impl GaussianTest {
     ///
     /// # Errors
     /// [`ArgumentError`] unless there are more points than dimensions, and at most 1,024.
-    pub(crate) fn new(points: usize, dimensions: usize, seed: Seed) -> Result<Self, ArgumentError> {
+    pub fn new(points: usize, dimensions: usize, seed: Seed) -> Result<Self, ArgumentError> {
         let mut stream = seed.stream("samples of a Gaussian");
         let mut draw = |_| {
             let normal = || standard_normal::<f64>(&mut stream);
@@ -57,7 +58,7 @@ impl GaussianTest {
     ///
     /// # Errors
     /// [`ArgumentError`] for another number of points or dimensions.
-    pub(crate) fn p_value(&self, points: ArrayView2<'_, f64>) -> Result<f64, ArgumentError> {
+    pub fn p_value(&self, points: ArrayView2<'_, f64>) -> Result<f64, ArgumentError> {
         argument::shape("points", &[self.points, self.dimensions], points.shape())?;
         let own = gaussian_energy(points)?;
         let as_far = self.drawn.iter().filter(|&&drawn| drawn >= own);
@@ -119,8 +120,8 @@ fn mean_norm(d: usize) -> f64 {
     (1..d).fold(first, |norm, d| d as f64 / norm)
 }
 
-/// The excess kurtosis of each column: zero for a Gaussian.
-pub(crate) fn excess_kurtosis(points: ArrayView2<'_, f64>) -> Vec<f64> {
+/// Returns the excess kurtosis of each column: zero for a Gaussian.
+pub fn excess_kurtosis(points: ArrayView2<'_, f64>) -> Vec<f64> {
     let of_column = |column: ArrayView1<'_, f64>| {
         let n = column.len().max(1) as f64;
         let mean = column.sum() / n;
@@ -128,79 +129,4 @@ pub(crate) fn excess_kurtosis(points: ArrayView2<'_, f64>) -> Vec<f64> {
         moment(4) / moment(2).powi(2).max(f64::MIN_POSITIVE) - 3.0
     };
     points.axis_iter(Axis(1)).map(of_column).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    const POINTS: usize = 40;
-    const DIMENSIONS: usize = 4;
-    const HEADS: u64 = 8;
-
-    /// A sample of a Gaussian with a mean and a covariance of its own.
-    fn gaussian(seed: Seed) -> Array2<f64> {
-        let mut stream = seed.stream("points");
-        let mut normal = |rows: usize| {
-            Array2::from_shape_simple_fn((rows, DIMENSIONS), || standard_normal::<f64>(&mut stream))
-        };
-        let (mean, map) = (10.0 * normal(1), normal(DIMENSIONS));
-        normal(POINTS).dot(&map) + &mean
-    }
-
-    #[test]
-    fn gaussian_heads_are_rejected_as_often_as_the_level_says() {
-        const TIMES: u64 = 300;
-        let (mut rejected, mut below_tenth) = (0, 0);
-        for time in 0..TIMES {
-            let seed = Seed::new(time).child("test");
-            let test = GaussianTest::new(POINTS, DIMENSIONS, seed).unwrap();
-            let heads = (0..HEADS).map(|head| gaussian(Seed::new(HEADS * time + head)));
-            let p_values = heads.map(|head| test.p_value(head.view()).unwrap());
-            let p_values: Vec<f64> = p_values.collect();
-            let adjusted = bochner_report::statistics::holm(&p_values);
-            rejected += usize::from(adjusted.iter().any(|&p| p <= 0.01));
-            below_tenth += usize::from(p_values[0] <= 0.1);
-        }
-        // The smallest of eight p-values is a thousandth in at most 0.8 % of 300 times, 2.4 on average; more than 8
-        // has a chance below one thousandth. Of single p-values 30 ± 5 are below a tenth.
-        assert!(rejected <= 8, "{rejected} of {TIMES}");
-        assert!((14..=46).contains(&below_tenth), "{below_tenth} of {TIMES}");
-    }
-
-    #[test]
-    fn the_mean_distance_to_a_normal_point_is_that_of_many() {
-        let mut stream = Seed::new(1).stream("points");
-        for (distance, d) in [(0.0, 1), (1.5, 3), (6.0, 16)] {
-            let mut apart = || {
-                let normal = (0..d).map(|_| standard_normal::<f64>(&mut stream));
-                let apart = normal
-                    .enumerate()
-                    .map(|(i, z)| if i == 0 { z - distance } else { z });
-                apart.map(|x| x * x).sum::<f64>().sqrt()
-            };
-            const DRAWS: usize = 40_000;
-            let drawn = (0..DRAWS).map(|_| apart()).sum::<f64>() / DRAWS as f64;
-            let expected = to_normal(distance * distance, d);
-            // A distance has a standard deviation of at most 1.
-            assert!(
-                (drawn - expected).abs() < 4.0 / (DRAWS as f64).sqrt(),
-                "{drawn} {expected}"
-            );
-        }
-        // Far away, the point is as far from the centre as from a normal point.
-        assert!((to_normal(900.0, 4) - 30.0).abs() < 0.1);
-    }
-
-    #[test]
-    fn too_few_points_are_refused_and_points_on_a_line_are_no_sample_of_a_gaussian() {
-        let few = GaussianTest::new(2, 2, Seed::new(1)).unwrap_err();
-        assert!(few.to_string().contains("number of points"), "{few}");
-        let test = GaussianTest::new(3, 2, Seed::new(1)).unwrap();
-        let line = array![[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]];
-        assert_eq!(test.p_value(line.view()).unwrap(), 0.001);
-        assert_eq!(test.p_value(Array2::zeros((3, 2)).view()).unwrap(), 0.001);
-        assert!(test.p_value(Array2::zeros((4, 2)).view()).is_err());
-    }
 }
