@@ -238,10 +238,18 @@ impl<'a> Loaded<'a> {
         });
         results.note_failed(outcome.failed.iter().map(|(unit, _)| unit));
         let claims = judge(card, &(card.claims)(), &shown, &results);
-        let kept = self.artefacts(&shown, &results)?;
+        let units = shown.all();
+        let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
+        let kept = self.artefacts(&rows)?;
         let mut notes = self.notes(&outcome);
         notes.extend(self.of_other_descriptions(&shown)?);
-        notes.extend(without_artefacts(&shown, &results, &kept));
+        let (finished, lacking) = (rows.len(), rows.len() - kept.len());
+        notes.extend((lacking > 0).then(|| {
+            format!(
+                "**{lacking} of {finished} finished units have no artefacts**: pictures, and tables of what heads have \
+                 learnt, are without them."
+            )
+        }));
         let mut account = Account {
             card,
             plan: &shown,
@@ -266,8 +274,6 @@ impl<'a> Loaded<'a> {
             checks.extend(suite.checks.iter().map(|check| check.run(&account)));
         }
         account.checks = &checks;
-        let units = shown.all();
-        let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
         let document = account.document();
         let mut written = (self.store).publish(config.scale, card.name, &document, &rows)?;
         let name = format!("{}/{}/artefacts.jsonl", config.scale, card.name);
@@ -364,40 +370,15 @@ impl<'a> Loaded<'a> {
         }))
     }
 
-    /// The artefacts of the finished units, by their ids.
-    fn artefacts(
-        &self,
-        plan: &Plan,
-        results: &Results,
-    ) -> Result<BTreeMap<String, Artefacts>, Error> {
+    /// The artefacts of finished units, by their ids.
+    fn artefacts(&self, rows: &[&Row]) -> Result<BTreeMap<String, Artefacts>, Error> {
         let mut kept = BTreeMap::new();
-        let units = plan.all().into_iter();
-        for unit in units.filter(|unit| results.row(unit).is_some()) {
-            let found = self.store.artefacts(&unit)?;
-            kept.extend(found.map(|found| (unit.id(), found)));
+        for row in rows {
+            let found = self.store.artefacts(&row.unit)?;
+            kept.extend(found.map(|found| (row.id.clone(), found)));
         }
         Ok(kept)
     }
-}
-
-/// A note on the finished units without artefacts, which pictures lack.
-fn without_artefacts(
-    plan: &Plan,
-    results: &Results,
-    kept: &BTreeMap<String, Artefacts>,
-) -> Option<String> {
-    let mut finished = plan.all();
-    finished.retain(|unit| results.row(unit).is_some());
-    let lacking = finished
-        .iter()
-        .filter(|unit| !kept.contains_key(&unit.id()));
-    let (lacking, finished) = (lacking.count(), finished.len());
-    (lacking > 0).then(|| {
-        format!(
-            "**{lacking} of {finished} finished units have no artefacts**: pictures, and tables of what heads have learnt, \
-             are without them."
-        )
-    })
 }
 
 fn check_line(check: &Checked) -> String {

@@ -259,18 +259,19 @@ impl<'a> Running<'a> {
     /// One epoch and its measurements.
     fn epoch(&mut self) -> Result<(), Error> {
         let named = |error: AnyError| Error::of_unit(self.unit)(error);
-        let step = self.trial.epoch().map_err(named)?;
+        let report = self.trial.model_mut().epoch().map_err(named)?;
+        let error = self.trial.training_error(&report);
         let evaluation = self.trial.evaluate().map_err(named)?;
         let history = &mut self.history;
-        history.loss.push(step.loss);
-        history.mse.push(step.mse);
+        history.loss.push(report.loss);
+        history.mse.push(error);
         history.validation.extend(evaluation.validation);
         history.validation_loss.extend(evaluation.validation_loss);
         history.test.push(evaluation.test);
         let (validation, loss) = (evaluation.validation, evaluation.validation_loss);
         let mut values = vec![
-            ("the training loss", step.loss),
-            ("the training error", step.mse),
+            ("the training loss", report.loss),
+            ("the training error", error),
             ("the validation value", validation.unwrap_or_default()),
             ("the validation loss", loss.unwrap_or_default()),
             ("the test value", evaluation.test),
@@ -316,15 +317,15 @@ impl<'a> Running<'a> {
     }
 
     fn save_to(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trial.save(path);
+        let saved = self.trial.model().save(path);
         saved.map_err(|error| Error::checkpoint(path, &*error))
     }
 
     /// Puts a saved model into the trial, which must be of so many epochs.
     fn go_to(&mut self, path: &Path, epochs: usize) -> Result<(), Error> {
-        let resumed = self.trial.resume(path);
+        let resumed = self.trial.model_mut().resume(path);
         resumed.map_err(|error| Error::checkpoint(path, &*error))?;
-        match self.trial.epochs_done() {
+        match self.trial.model().epochs_done() {
             done if done == epochs => Ok(()),
             done => {
                 let message = format!("it is of epoch {done}, and not of epoch {epochs}");
@@ -369,7 +370,7 @@ impl<'a> Running<'a> {
             id: unit.id(),
             table: self.card.table.to_owned(),
             unit: unit.clone(),
-            parameters: self.trial.parameters(),
+            parameters: self.trial.model().parameters(),
             train_rows,
             validation_rows,
             test_rows,

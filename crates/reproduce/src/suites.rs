@@ -17,20 +17,16 @@
 //! 3. [`claims`](bochner_report::suite::Card::claims) as data. The tests of this module refuse a claim about a model that no
 //!    arm has. What claims name runs first.
 //! 4. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
-//!    [`Trial`](crate::Trial) for each unit. For a model of `bochner_models` that is a
-//!    [`ModelTrial`](crate::trial::model::ModelTrial) of its trainer and of a [`Probe`](crate::trial::model::Probe), which
-//!    measures the errors after an epoch:
+//!    [`Trial`](crate::Trial) for each unit: a model in training, such as a trainer of `bochner_models`, and what is
+//!    measured in it:
 //!
 //!    ```text
-//!    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+//!    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
 //!        let settings: Settings = read_settings(unit)?;
 //!        let split = split_of(unit, &self.splits)?;
-//!        let trial = ModelTrial::new(unit, || {
-//!            let task = Task::new(self.inputs.clone(), self.target.clone(), split.train.clone())?;
-//!            let trainer = Trainer::new(&settings.model, &settings.training, task, Seed::new(unit.seed))?;
-//!            Ok((trainer, Errors { table: self, split }))
-//!        });
-//!        Ok(Box::new(trial?))
+//!        let task = Task::new(self.inputs.clone(), self.target.clone(), split.train.clone())?;
+//!        let trainer = Trainer::new(&settings.model, &settings.training, task, Seed::new(unit.seed))?;
+//!        Ok(Box::new(Errors { trainer, table: self, split }))
 //!    }
 //!    ```
 //! 5. [`checks`](Suite::checks) of scale `smoke`.

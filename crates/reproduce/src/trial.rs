@@ -12,9 +12,10 @@ pub mod sentences;
 pub mod translation;
 
 pub use history::History;
-pub(crate) use model::AnyError;
+pub(crate) use model::{AnyError, Training};
 
 use bochner_datasets::Split;
+use bochner_models::training::EpochReport;
 use bochner_report::Unit;
 use bochner_report::row::{Artefacts, Heads, Row, at_last};
 use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis};
@@ -22,17 +23,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
-
-/// The report of one epoch of training.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// The training loss.
-    pub loss: f64,
-    /// The mean square training error; of a classifier that of its probabilities, summed over the
-    /// classes (its Brier score); of a translator its cross-entropy.
-    pub mse: f64,
-}
 
 /// The quality of a model after an epoch, in the metric of the suite.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,38 +114,26 @@ impl Finals {
 
 /// A unit while it runs: a model in training, and what is measured in it. The runner names the unit in errors.
 pub trait Trial {
+    /// The model in training.
+    fn model(&self) -> &dyn Training;
+
+    /// The model, to be trained and resumed.
+    fn model_mut(&mut self) -> &mut dyn Training;
+
     /// The numbers of rows that are trained on, that choose an epoch, and that are tested on.
     fn rows(&self) -> [usize; 3];
 
-    /// The number of trained parameters.
-    fn parameters(&self) -> usize;
-
-    /// Trains one epoch.
-    ///
-    /// # Errors
-    /// Whatever stops the training. An [`Error`](crate::Error) of this crate ends the whole run, any other one this unit.
-    fn epoch(&mut self) -> Result<Step, AnyError>;
-
-    /// Epochs trained so far, those before the last [`resume`](Self::resume) included.
-    fn epochs_done(&self) -> usize;
+    /// The training error of an epoch: the mean squared error unless the model has another one. Of a classifier that is
+    /// that of its probabilities, summed over the classes (its Brier score); a translator takes its cross-entropy.
+    fn training_error(&self, report: &EpochReport) -> f64 {
+        report.squared_error
+    }
 
     /// Measures the model.
     ///
     /// # Errors
     /// Whatever stops the evaluation.
     fn evaluate(&self) -> Result<Evaluation, AnyError>;
-
-    /// Saves everything that the next epoch depends on.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    fn save(&self, path: &Path) -> Result<(), AnyError>;
-
-    /// Goes on from a saved file, so that the next epochs give the same bits.
-    ///
-    /// # Errors
-    /// If the file cannot be read; the trial is then of no further use.
-    fn resume(&mut self, path: &Path) -> Result<(), AnyError>;
 
     /// The early-stopping patience in epochs, by the rule of [`History::chosen`]. `None` disables early stopping.
     fn patience(&self) -> Option<NonZeroUsize> {

@@ -1,6 +1,6 @@
 //! Attention between datapoints: tables in which rows have copies, and regression on tables.
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::rows;
 use super::{Evaluation, Findings, Moment, read_settings, sizes};
 use crate::Trial;
@@ -126,20 +126,22 @@ impl Source for DrawnCopies {
 }
 
 /// Draws the tables that a unit learns from.
-fn look_up(unit: &Unit) -> Result<ModelTrial<LookUp>, AnyError> {
+fn look_up(unit: &Unit) -> Result<LookUp, AnyError> {
     let settings: NptSettings = read_settings(unit)?;
     let Learnt::Copies(copies) = settings.learnt else {
         return Err("its settings are those of a data set".into());
     };
     let seed = Seed::new(unit.seed);
-    let probe = LookUp { copies, seed };
     let examples = (0..copies.tables as u64).map(|i| {
-        let (values, wanted) = probe.drawn("training", i);
+        let (values, wanted) = copies.draw(seed.child("training").nth(i));
         Example::new(copies.table(values), wanted)
     });
     let task = Task::new(examples.collect::<Result<_, _>>()?, Masking::NONE)?;
-    let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
-    Ok(ModelTrial { model, probe })
+    Ok(LookUp {
+        trainer: Trainer::new(&settings.model, &settings.training, task, seed)?,
+        copies,
+        seed,
+    })
 }
 
 /// The order of the features of visible rows, as drawn or rotated.
@@ -151,25 +153,21 @@ enum Features {
 }
 
 struct LookUp {
+    trainer: Trainer,
     copies: Copies,
     seed: Seed,
 }
 
 impl LookUp {
     /// The mean squared error over the tables of a part, over the variance of what was to be predicted.
-    fn error(
-        &self,
-        predict: &Predict<'_>,
-        part: &str,
-        features: Features,
-    ) -> Result<f64, AnyError> {
+    fn error(&self, part: &str, features: Features) -> Result<f64, AnyError> {
         let (mut apart, mut truths) = (0.0, Vec::new());
         for i in 0..self.copies.held_out() as u64 {
             let (mut values, wanted) = self.drawn(part, i);
             if features == Features::Rotated {
                 self.copies.rotate(&mut values);
             }
-            let predicted = predict(values)?;
+            let predicted = self.predict(values)?;
             for ([row, _], truth) in wanted {
                 apart += (f64::from(predicted[row]) - f64::from(truth)).powi(2);
                 truths.push(f64::from(truth));
@@ -187,14 +185,14 @@ impl LookUp {
 
     /// Shifts the visible target of the first row of each test table and measures how far the prediction of its
     /// copy follows, and how far others stay where they were.
-    fn intervention(&self, predict: &Predict<'_>) -> Result<[f64; 2], AnyError> {
+    fn intervention(&self) -> Result<[f64; 2], AnyError> {
         let (mut followed, mut moved, mut others) = (0.0, 0.0, 0);
         let tables = self.copies.held_out() as u64;
         for i in 0..tables {
             let (values, wanted) = self.drawn("test", i);
             let mut shifted = values.clone();
             shifted[[0, self.copies.features]] += SHIFT;
-            let (before, after) = (predict(values)?, predict(shifted)?);
+            let (before, after) = (self.predict(values)?, self.predict(shifted)?);
             let move_of = |row: usize| f64::from((after[row] - before[row]) / SHIFT);
             followed += move_of(1);
             for ([row, _], _) in wanted.into_iter().skip(1) {
@@ -209,41 +207,38 @@ impl LookUp {
     }
 
     /// The targets that a model predicts for the rows of a table, every second of which is hidden.
-    fn predict(&self, trainer: &Trainer, values: Array2<f32>) -> Result<Vec<f32>, AnyError> {
-        let predicted = trainer.predict(&self.copies.table(values), self.copies.features)?;
+    fn predict(&self, values: Array2<f32>) -> Result<Vec<f32>, AnyError> {
+        let table = self.copies.table(values);
+        let predicted = self.trainer.predict(&table, self.copies.features)?;
         Ok(predicted.into_iter().collect())
     }
 }
 
-/// A function from the values of a table to the predicted targets of its rows.
-type Predict<'a> = dyn Fn(Array2<f32>) -> Result<Vec<f32>, AnyError> + 'a;
+impl Trial for LookUp {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
 
-impl Probe for LookUp {
-    type Model = Trainer;
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         let held_out = self.copies.held_out();
         [self.copies.tables, held_out, held_out].map(|tables| tables * self.copies.pairs)
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
-        let predict = |values| self.predict(trainer, values);
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
         Ok(Evaluation {
-            validation: Some(self.error(&predict, "validation", Features::AsDrawn)?),
-            test: self.error(&predict, "test", Features::AsDrawn)?,
+            validation: Some(self.error("validation", Features::AsDrawn)?),
+            test: self.error("test", Features::AsDrawn)?,
             ..Evaluation::default()
         })
     }
 
-    fn findings(
-        &self,
-        trainer: &Trainer,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
-        let predict = |values| self.predict(trainer, values);
-        let [followed, still] = self.intervention(&predict)?;
-        let corrupted = self.error(&predict, "test", Features::Rotated)?;
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let [followed, still] = self.intervention()?;
+        let corrupted = self.error("test", Features::Rotated)?;
         Ok(Findings::of([
             (FOLLOWED, followed),
             (AGREES, agreement(followed)),
@@ -259,6 +254,7 @@ fn agreement(followed: f64) -> f64 {
 
 /// A regression data set as one table, in which the targets of validation and test are hidden.
 pub(super) struct HiddenTargets<'a> {
+    trainer: Trainer,
     task: rows::Task<'a>,
     table: Table,
     /// The mean and the standard deviation of the training targets.
@@ -270,7 +266,7 @@ pub(super) fn hidden_targets<'a>(
     unit: &Unit,
     task: rows::Task<'a>,
     settings: &NptSettings,
-) -> Result<ModelTrial<HiddenTargets<'a>>, AnyError> {
+) -> Result<HiddenTargets<'a>, AnyError> {
     let Learnt::Rows {
         target_rate,
         feature_rate,
@@ -288,9 +284,12 @@ pub(super) fn hidden_targets<'a>(
     };
     let learnt = Task::new(vec![Example::new(table.clone(), Vec::new())?], masking)?;
     let seed = Seed::new(unit.seed);
-    let model = Trainer::new(&settings.model, &settings.training, learnt, seed)?;
-    let probe = HiddenTargets { task, table, scale };
-    Ok(ModelTrial { model, probe })
+    Ok(HiddenTargets {
+        trainer: Trainer::new(&settings.model, &settings.training, learnt, seed)?,
+        task,
+        table,
+        scale,
+    })
 }
 
 /// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those
@@ -327,23 +326,29 @@ fn standardised(data: &RegressionData, train: &[usize]) -> Result<(Table, [f64; 
 
 impl HiddenTargets<'_> {
     /// The prediction of each row, in the unit of the targets.
-    fn predictions(&self, trainer: &Trainer) -> Result<Vec<f64>, bochner_models::Error> {
+    fn predictions(&self) -> Result<Vec<f64>, bochner_models::Error> {
         let target = self.table.columns().len() - 1;
-        let predicted = trainer.predict(&self.table, target)?;
+        let predicted = self.trainer.predict(&self.table, target)?;
         let [mean, deviation] = self.scale;
         let of_scale = |&y: &f32| mean + deviation * f64::from(y);
         Ok(predicted.iter().map(of_scale).collect())
     }
 }
 
-impl Probe for HiddenTargets<'_> {
-    type Model = Trainer;
+impl Trial for HiddenTargets<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         sizes(self.task.split)
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
-        Ok(self.task.evaluate(&self.predictions(trainer)?))
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        Ok(self.task.evaluate(&self.predictions()?))
     }
 }

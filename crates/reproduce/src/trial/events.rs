@@ -1,6 +1,6 @@
 //! Models of next events: times, positions or shuffled times as what the model takes for times.
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::{Evaluation, Findings, Moment, read_settings, split_of};
 use crate::Trial;
 use crate::suite::Source;
@@ -99,19 +99,19 @@ impl Source for EventData {
         };
         let parts = [&split.train, &split.validation, &split.test].map(part);
         let task = Task::new(parts[0].clone(), settings.batches())?;
-        let model = Trainer::new(&config, &settings.training, task, seed)?;
-        let probe = Next {
+        Ok(Box::new(Next {
+            trainer: Trainer::new(&config, &settings.training, task, seed)?,
             data: self,
             split,
             parts,
             seed,
             settings,
-        };
-        Ok(Box::new(ModelTrial { model, probe }))
+        }))
     }
 }
 
 struct Next<'a> {
+    trainer: Trainer,
     settings: EventSettings,
     data: &'a EventData,
     split: &'a Split,
@@ -123,7 +123,7 @@ struct Next<'a> {
 impl Next<'_> {
     /// The mean distance between the logits on the test part, as it is and with other times. Positions stay what they
     /// are.
-    fn moved(&self, trainer: &Trainer) -> Result<f64, bochner_models::Error> {
+    fn moved(&self) -> Result<f64, bochner_models::Error> {
         let clock = match self.settings.clock {
             Clock::Position => Clock::Position,
             Clock::Time | Clock::Shuffled => Clock::Shuffled,
@@ -134,9 +134,9 @@ impl Next<'_> {
             self.settings.events(whole, clock, seed)
         };
         let others: Vec<Events> = self.split.test.iter().map(other).collect();
-        let pairs = trainer.predict(&self.parts[2])?.into_iter();
+        let pairs = self.trainer.predict(&self.parts[2])?.into_iter();
         let (mut sum, mut count) = (0.0, 0);
-        for (one, other) in pairs.zip(trainer.predict(&others)?) {
+        for (one, other) in pairs.zip(self.trainer.predict(&others)?) {
             let apart = one.iter().zip(&other).map(|(a, b)| f64::from(a - b).abs());
             sum += apart.sum::<f64>();
             count += one.len();
@@ -158,8 +158,14 @@ impl Next<'_> {
     }
 }
 
-impl Probe for Next<'_> {
-    type Model = Trainer;
+impl Trial for Next<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     /// Rows are events that are foretold.
     fn rows(&self) -> [usize; 3] {
@@ -169,9 +175,9 @@ impl Probe for Next<'_> {
             .map(|part| part.iter().map(foretold).sum())
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
         let [_, validation, test] = &self.parts;
-        let (validation, test) = (trainer.assess(validation)?, trainer.assess(test)?);
+        let [validation, test] = [self.trainer.assess(validation)?, self.trainer.assess(test)?];
         Ok(Evaluation {
             validation: Some(1.0 - validation.all.error),
             validation_loss: Some(validation.all.cross_entropy),
@@ -180,14 +186,9 @@ impl Probe for Next<'_> {
         })
     }
 
-    fn findings(
-        &self,
-        trainer: &Trainer,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         Ok(Findings::of([
-            (MOVED, self.moved(trainer)?),
+            (MOVED, self.moved()?),
             (MOST_FREQUENT, self.most_frequent()),
         ]))
     }

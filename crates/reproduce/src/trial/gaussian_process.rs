@@ -1,8 +1,9 @@
 //! A Gaussian process, one step up the evidence of the training rows an epoch.
 
-use super::model::{AnyError, ModelTrial, Probe, Training};
+use super::model::{AnyError, Training};
 use super::rows::Task;
 use super::{Evaluation, Findings, Moment, sizes};
+use crate::Trial;
 use bochner_gp::{EvidenceGradient, GaussianProcess, rbf_process, spectral_mixture_process};
 use bochner_models::training::EpochReport;
 use bochner_numerics::{Seed, argument};
@@ -55,12 +56,13 @@ pub(crate) fn start<'a>(
     unit: &Unit,
     task: Task<'a>,
     settings: &ProcessSettings,
-) -> Result<ModelTrial<Task<'a>>, AnyError> {
+) -> Result<Process<'a>, AnyError> {
     let rows = Rows::of(&task);
     let process = process(settings, &rows.train, Seed::new(unit.seed))?;
     let coordinates = process.coordinates();
-    let model = Process {
+    Ok(Process {
         standing: Standing::of(&process, &rows)?,
+        task,
         rows,
         process,
         adam: AdamConfig {
@@ -70,8 +72,7 @@ pub(crate) fn start<'a>(
         moments: Moments::zeros(coordinates.len()),
         coordinates,
         epochs: 0,
-    };
-    Ok(ModelTrial { model, probe: task })
+    })
 }
 
 /// The starts of the terms of a spectral mixture, which are drawn on every split.
@@ -147,7 +148,8 @@ impl Standing {
     }
 }
 
-pub(crate) struct Process {
+pub(crate) struct Process<'a> {
+    task: Task<'a>,
     rows: Rows,
     process: GaussianProcess,
     adam: AdamConfig,
@@ -159,7 +161,7 @@ pub(crate) struct Process {
     epochs: usize,
 }
 
-impl Training for Process {
+impl Training for Process<'_> {
     /// Reports on the process before its step.
     fn epoch(&mut self) -> Result<EpochReport, AnyError> {
         let (evidence, rows) = (self.standing.gradient.evidence, &self.rows);
@@ -220,24 +222,25 @@ impl Training for Process {
 /// Adam.
 type Saved = (usize, [Vec<f64>; 3]);
 
-impl Probe for Task<'_> {
-    type Model = Process;
+impl Trial for Process<'_> {
+    fn model(&self) -> &dyn Training {
+        self
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        self
+    }
 
     fn rows(&self) -> [usize; 3] {
-        sizes(self.split)
+        sizes(self.task.split)
     }
 
-    fn evaluate(&self, process: &Process) -> Result<Evaluation, AnyError> {
-        Ok(Task::evaluate(self, &process.standing.predicted))
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        Ok(self.task.evaluate(&self.standing.predicted))
     }
 
-    fn findings(
-        &self,
-        process: &Process,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
-        let shown = self.predictions(&process.standing.predicted);
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let shown = self.task.predictions(&self.standing.predicted);
         let shown = shown.map(|shown| Findings::default().with("predictions", &shown));
         Ok(shown.unwrap_or_default())
     }

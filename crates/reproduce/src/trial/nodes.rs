@@ -2,7 +2,7 @@
 
 pub mod heads;
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::{Evaluation, Findings, Moment, read_settings, sizes};
 use crate::suite::Source;
 use crate::{Error, Trial};
@@ -121,21 +121,22 @@ impl Source for Prepared {
     fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, AnyError> {
         let settings: NodeSettings = read_settings(unit)?;
         let (seed, task) = (Seed::new(unit.seed), self.task.clone());
-        let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
-        let mut probe = Nodes {
+        let mut trial = Nodes {
+            trainer: Trainer::new(&settings.model, &settings.training, task, seed)?,
             prepared: self,
             patience: settings.patience,
             seed: unit.seed,
             start: None,
         };
         if self.looked_at {
-            probe.start = probe.before_training(&model)?;
+            trial.start = trial.before_training()?;
         }
-        Ok(Box::new(ModelTrial { model, probe }))
+        Ok(Box::new(trial))
     }
 }
 
 struct Nodes<'a> {
+    trainer: Trainer,
     prepared: &'a Prepared,
     patience: NonZeroUsize,
     seed: u64,
@@ -166,7 +167,8 @@ fn tested(trainer: &Trainer) -> Result<Option<Array3<f32>>, AnyError> {
 }
 
 impl Nodes<'_> {
-    fn before_training(&self, trainer: &Trainer) -> Result<Option<heads::Start>, AnyError> {
+    fn before_training(&self) -> Result<Option<heads::Start>, AnyError> {
+        let trainer = &self.trainer;
         let (Some(seen), Some(tested)) = (look(trainer, None)?, tested(trainer)?) else {
             return Ok(None);
         };
@@ -175,16 +177,22 @@ impl Nodes<'_> {
     }
 }
 
-impl Probe for Nodes<'_> {
-    type Model = Trainer;
+impl Trial for Nodes<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         sizes(&self.prepared.split)
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
-        let logits = trainer.predict()?;
-        let on = |nodes: &[usize]| trainer.task().assess(logits.view(), nodes);
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        let logits = self.trainer.predict()?;
+        let on = |nodes: &[usize]| self.trainer.task().assess(logits.view(), nodes);
         let validation = on(&self.prepared.split.validation)?;
         Ok(Evaluation {
             validation: Some(validation.error),
@@ -205,18 +213,13 @@ impl Probe for Nodes<'_> {
         }
     }
 
-    fn findings(
-        &self,
-        trainer: &Trainer,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
-        let Some(seen) = look(trainer, None)? else {
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let Some(seen) = look(&self.trainer, None)? else {
             return Ok(Findings::default());
         };
         let mut findings = Findings::default();
         if let Some(start) = &self.start
-            && let Some(tested) = tested(trainer)?
+            && let Some(tested) = tested(&self.trainer)?
         {
             findings = heads::measures(&seen, &tested, start)?;
         }

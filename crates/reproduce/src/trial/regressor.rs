@@ -1,9 +1,9 @@
 //! A regressor with an attention layer.
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::rows::{Task, narrow};
 use super::{Evaluation, Findings, Moment, sizes};
-use crate::Error;
+use crate::{Error, Trial};
 use bochner_attention::{Variant, mechanism::Inspection};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
@@ -81,7 +81,7 @@ pub(crate) fn start<'a>(
     task: Task<'a>,
     settings: &AttentionSettings,
     look: Option<Look>,
-) -> Result<ModelTrial<Rows<'a>>, AnyError> {
+) -> Result<Rows<'a>, AnyError> {
     let attention = &settings.model.attention;
     without_order(attention, task.data.set)?;
     let (sees_order, has_weights) = (sees_order(attention), attention.card().weights.is_yes());
@@ -94,17 +94,17 @@ pub(crate) fn start<'a>(
         task.split.train.clone(),
     )?;
     let trainer = Trainer::new(&settings.model, &settings.training, rows, seed)?;
-    let probe = Rows {
+    Ok(Rows {
+        trainer: LookAhead::new(trainer),
         task,
         look,
         order: sees_order.then(|| seed.stream("order of rows")),
         has_weights,
-    };
-    let model = LookAhead::new(trainer);
-    Ok(ModelTrial { model, probe })
+    })
 }
 
 pub(crate) struct Rows<'a> {
+    trainer: LookAhead,
     task: Task<'a>,
     look: Option<Look>,
     /// Shuffles the rows for a model that sees their order.
@@ -114,32 +114,39 @@ pub(crate) struct Rows<'a> {
 
 impl Rows<'_> {
     /// The test error with the rows in another order, if the model sees it.
-    fn control(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
+    fn control(&self) -> Result<Findings, AnyError> {
         let Some(stream) = &self.order else {
             return Ok(Findings::default());
         };
         let mut order: Vec<usize> = (0..self.task.data.target.len()).collect();
         order.shuffle(&mut stream.clone());
-        let predicted = trainer.predict_in_order(&order)?;
+        let predicted = self.trainer.trainer().predict_in_order(&order)?;
         let predicted: Vec<f64> = predicted.iter().map(|&y| f64::from(y)).collect();
         let error = self.task.square_error(&predicted, &self.task.split.test);
         Ok(Findings::of([(PERMUTED, error.sqrt())]))
     }
+
+    fn predict(&self) -> Result<Vec<f64>, AnyError> {
+        let predicted = self.trainer.predict()?;
+        Ok(predicted.iter().map(|&y| f64::from(y)).collect())
+    }
 }
 
-fn predict(model: &LookAhead) -> Result<Vec<f64>, AnyError> {
-    Ok(model.predict()?.iter().map(|&y| f64::from(y)).collect())
-}
+impl Trial for Rows<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
 
-impl Probe for Rows<'_> {
-    type Model = LookAhead;
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         sizes(self.task.split)
     }
 
-    fn evaluate(&self, model: &LookAhead) -> Result<Evaluation, AnyError> {
-        Ok(self.task.evaluate(&predict(model)?))
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        Ok(self.task.evaluate(&self.predict()?))
     }
 
     fn inspected(&self) -> &'static [Moment] {
@@ -149,21 +156,16 @@ impl Probe for Rows<'_> {
         }
     }
 
-    fn findings(
-        &self,
-        model: &LookAhead,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
-        let mut findings = self.control(model.trainer())?;
-        if let Some(shown) = self.task.predictions(&predict(model)?) {
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let mut findings = self.control()?;
+        if let Some(shown) = self.task.predictions(&self.predict()?) {
             findings = findings.with("predictions", &shown);
         }
         let is_looked_at = self.task.is_pictured || self.look.is_some();
         if !is_looked_at || !self.has_weights {
             return Ok(findings);
         }
-        let seen = model.trainer().inspect()?;
+        let seen = self.trainer.trainer().inspect()?;
         Ok(match self.look {
             // A suite with a look of its own draws what that finds, and no pictures of all weights.
             Some(look) => findings.and(look(&seen)),

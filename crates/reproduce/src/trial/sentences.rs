@@ -6,7 +6,7 @@ pub(crate) mod corpora;
 pub use bayes::BayesSettings;
 use bayes::naive_bayes;
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::{Evaluation, Findings, Moment, read_settings, sizes, split_of};
 use crate::Trial;
 use crate::mechanisms::mechanism;
@@ -129,7 +129,7 @@ impl Source for Corpus {
 }
 
 /// Sets up the training of a classifier with an encoder.
-fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<ModelTrial<Sentences<'a>>, AnyError> {
+fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<Sentences<'a>, AnyError> {
     let settings: SentenceSettings = read_settings(unit)?;
     let split = split_of(unit, &corpus.splits)?;
     let train = split.train.iter().flat_map(|&row| &corpus.words[row]);
@@ -155,22 +155,23 @@ fn classifier<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<ModelTrial<Sentence
     let (words, longest) = (vocabulary.len(), settings.longest);
     let config =
         TextClassifierConfig::transformer(words, corpus.classes, longest, settings.encoder);
-    let model = Trainer::new(
+    let trainer = Trainer::new(
         &config,
         &settings.training,
         task.with_word_dropout(settings.word_dropout)?,
         Seed::new(unit.seed),
     )?;
-    let probe = Sentences {
+    Ok(Sentences {
+        trainer,
         longest,
         corpus,
         split,
         sentences,
-    };
-    Ok(ModelTrial { model, probe })
+    })
 }
 
 struct Sentences<'a> {
+    trainer: Trainer,
     longest: usize,
     corpus: &'a Corpus,
     split: &'a Split,
@@ -180,17 +181,17 @@ struct Sentences<'a> {
 
 impl Sentences<'_> {
     /// The share of rows whose class is found.
-    fn accuracy(&self, trainer: &Trainer, rows: &[usize]) -> Result<f64, bochner_models::Error> {
+    fn accuracy(&self, rows: &[usize]) -> Result<f64, bochner_models::Error> {
         let (sentences, labels) = (select(&self.sentences, rows), self.corpus.labels(rows));
-        Ok(1.0 - trainer.assess(&sentences, &labels)?.error)
+        Ok(1.0 - self.trainer.assess(&sentences, &labels)?.error)
     }
 
     /// The difference of the heads over all test sentences, and their weights on one of them.
-    fn look(&self, trainer: &Trainer, row: usize) -> Result<Findings, AnyError> {
+    fn look(&self, row: usize) -> Result<Findings, AnyError> {
         let test = select(&self.sentences, &self.split.test);
         let (mut diversity, mut spread) = (0.0, 0.0);
         for sentences in test.chunks(LOOKED_AT) {
-            let weights = trainer.inspect(sentences)?.swap_remove(0).weights;
+            let weights = self.trainer.inspect(sentences)?.swap_remove(0).weights;
             let lengths: Vec<usize> = sentences.iter().map(Vec::len).collect();
             let queries = kept_queries(&lengths, weights.dim().2)?;
             diversity += head_diversity(weights.view(), queries.view())?.sum();
@@ -203,7 +204,7 @@ impl Sentences<'_> {
             return Ok(findings);
         }
         let one = select(&self.sentences, &[row]);
-        let weights = trainer.inspect(&one)?.swap_remove(0).weights;
+        let weights = self.trainer.inspect(&one)?.swap_remove(0).weights;
         let heads = weights.index_axis(Axis(0), 0);
         let heads = heads.outer_iter();
         let heads: Vec<Vec<f32>> = heads.map(|head| head.iter().copied().collect()).collect();
@@ -221,19 +222,25 @@ fn select(sentences: &[Vec<usize>], rows: &[usize]) -> Vec<Vec<usize>> {
     rows.iter().map(|&row| sentences[row].clone()).collect()
 }
 
-impl Probe for Sentences<'_> {
-    type Model = Trainer;
+impl Trial for Sentences<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         sizes(self.split)
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
         let validation = &self.split.validation;
-        let validated = (!validation.is_empty()).then(|| self.accuracy(trainer, validation));
+        let validated = (!validation.is_empty()).then(|| self.accuracy(validation));
         Ok(Evaluation {
             validation: validated.transpose()?,
-            test: self.accuracy(trainer, &self.split.test)?,
+            test: self.accuracy(&self.split.test)?,
             ..Evaluation::default()
         })
     }
@@ -245,13 +252,8 @@ impl Probe for Sentences<'_> {
         }
     }
 
-    fn findings(
-        &self,
-        trainer: &Trainer,
-        _: Moment,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
-        let looked = self.corpus.looked_at.map(|row| self.look(trainer, row));
+    fn findings(&self, _: Moment, _: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let looked = self.corpus.looked_at.map(|row| self.look(row));
         Ok(looked.transpose()?.unwrap_or_default())
     }
 }

@@ -6,7 +6,7 @@ mod trace;
 pub use settings::TranslationSettings;
 pub use trace::{Place, Trace};
 
-use super::model::{AnyError, ModelTrial, Probe};
+use super::model::{AnyError, Training};
 use super::{Evaluation, Finals, Findings, Moment, read_settings};
 use crate::suite::Source;
 use crate::{Error, Trial};
@@ -87,6 +87,7 @@ fn cut(pair: &mut Pair, positions: usize) -> bool {
 }
 
 struct Translator<'a> {
+    trainer: Trainer,
     settings: TranslationSettings,
     seed: Seed,
     vocabulary: Vocabulary,
@@ -96,10 +97,7 @@ struct Translator<'a> {
     others: Vec<(&'static str, Read<'a>)>,
 }
 
-fn translator<'a>(
-    unit: &Unit,
-    data: &'a TranslationData,
-) -> Result<ModelTrial<Translator<'a>>, AnyError> {
+fn translator<'a>(unit: &Unit, data: &'a TranslationData) -> Result<Translator<'a>, AnyError> {
     let settings: TranslationSettings = read_settings(unit)?;
     let lines = data.train.source.iter().chain(&data.train.target);
     let words = TokenCounts::of_words(lines.map(String::as_str));
@@ -126,11 +124,12 @@ fn translator<'a>(
     let train_rows = train.len();
     let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
     let (config, seed) = (settings.model(&vocabulary)?, Seed::new(unit.seed));
-    let model = Trainer::new(&config, &settings.training, task, seed)?;
+    let trainer = Trainer::new(&config, &settings.training, task, seed)?;
     let others = data.others.iter();
     let others = others.map(|(name, text)| Ok((*name, read(text)?)));
     let others = others.collect::<Result<_, AnyError>>()?;
-    let probe = Translator {
+    Ok(Translator {
+        trainer,
         train_rows,
         validation: read(&data.validation)?,
         test: read(&data.test)?,
@@ -138,15 +137,13 @@ fn translator<'a>(
         vocabulary,
         seed,
         settings,
-    };
-    Ok(ModelTrial { model, probe })
+    })
 }
 
 impl Translator<'_> {
     /// The translations of a part's sources as lines; [`Error::Interrupted`] once `stopped` says so.
     fn translate(
         &self,
-        trainer: &Trainer,
         part: &Read<'_>,
         beam: usize,
         stopped: &dyn Fn() -> bool,
@@ -161,7 +158,7 @@ impl Translator<'_> {
             let sources = batch.iter().map(|&at| part.pairs[at].source.clone());
             let sources: Vec<Vec<usize>> = sources.collect();
             let config = self.search(sources.last().map_or(0, Vec::len), beam);
-            let found = trainer.translate(&sources, &config)?;
+            let found = self.trainer.translate(&sources, &config)?;
             for (&at, found) in batch.iter().zip(found) {
                 lines[at] = Subwords::decode(&self.vocabulary.decode(&found?.tokens)?);
             }
@@ -181,35 +178,34 @@ impl Translator<'_> {
     /// BLEU of the translations of a part that a search makes; see [`translate`](Self::translate).
     fn bleu(
         &self,
-        trainer: &Trainer,
         part: &Read<'_>,
         beam: usize,
         stopped: &dyn Fn() -> bool,
     ) -> Result<f64, AnyError> {
         let [config, _] = bleu();
-        let lines = self.translate(trainer, part, beam, stopped)?;
+        let lines = self.translate(part, beam, stopped)?;
         score(&lines, part.text, &config)
     }
 
     /// Returns the findings in the model after the last epoch.
-    fn at_last(&self, trainer: &Trainer) -> Result<Findings, AnyError> {
-        let updates = trainer.steps_done() as f64;
+    fn at_last(&self) -> Result<Findings, AnyError> {
+        let updates = self.trainer.steps_done() as f64;
         let others = self.others.iter().map(|(_, part)| part);
         let cut = [&self.validation, &self.test].into_iter().chain(others);
         let cut: usize = cut.map(|part| part.cut).sum();
         let own = Findings::of([
             (UPDATES, updates),
-            (LAST_LOSS, trainer.loss(self.validation.pairs.clone())?),
+            (LAST_LOSS, self.trainer.loss(self.validation.pairs.clone())?),
             (CUT, cut as f64),
         ]);
-        Ok(own.and(self.traces(trainer, 1)?))
+        Ok(own.and(self.traces(1)?))
     }
 
     /// The final numbers of the V-epoch, and all translations of the test part.
-    fn at_v(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+    fn at_v(&self, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         let ([config, tokenised], beam) = (bleu(), self.settings.beam);
-        let validation = self.bleu(trainer, &self.validation, beam, stopped)?;
-        let lines = self.translate(trainer, &self.test, beam, stopped)?;
+        let validation = self.bleu(&self.validation, beam, stopped)?;
+        let lines = self.translate(&self.test, beam, stopped)?;
         let test = self.test.text;
         let counts = line_statistics(&lines, slice::from_ref(&test.target), &config)?;
         let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
@@ -220,7 +216,7 @@ impl Translator<'_> {
             (IN_PLACE, in_place(&lines, &test.target)),
         ];
         for &(name, ref part) in &self.others {
-            measures.push((name, self.bleu(trainer, part, beam, stopped)?));
+            measures.push((name, self.bleu(part, beam, stopped)?));
         }
         let finals = Finals {
             v: Some(found.score),
@@ -236,8 +232,8 @@ impl Translator<'_> {
     }
 
     /// The final number of the R-epoch.
-    fn at_r(&self, trainer: &Trainer, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
-        let r = self.bleu(trainer, &self.test, self.settings.beam, stopped)?;
+    fn at_r(&self, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
+        let r = self.bleu(&self.test, self.settings.beam, stopped)?;
         let finals = Finals {
             r: Some(r),
             ..Finals::default()
@@ -271,8 +267,14 @@ fn in_place(lines: &[String], references: &[String]) -> f64 {
     right as f64 / all as f64
 }
 
-impl Probe for Translator<'_> {
-    type Model = Trainer;
+impl Trial for Translator<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         [
@@ -282,15 +284,15 @@ impl Probe for Translator<'_> {
         ]
     }
 
-    fn training_error(report: &EpochReport) -> f64 {
+    fn training_error(&self, report: &EpochReport) -> f64 {
         report.error
     }
 
-    fn evaluate(&self, trainer: &Trainer) -> Result<Evaluation, AnyError> {
-        let greedy = |part| self.bleu(trainer, part, 1, &|| false);
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        let greedy = |part| self.bleu(part, 1, &|| false);
         Ok(Evaluation {
             validation: Some(greedy(&self.validation)?),
-            validation_loss: Some(trainer.loss(self.validation.pairs.clone())?),
+            validation_loss: Some(self.trainer.loss(self.validation.pairs.clone())?),
             test: greedy(&self.test)?,
             others: Vec::new(),
         })
@@ -300,17 +302,12 @@ impl Probe for Translator<'_> {
         &[Moment::First, Moment::OfR, Moment::OfV]
     }
 
-    fn findings(
-        &self,
-        trainer: &Trainer,
-        moment: Moment,
-        stopped: &dyn Fn() -> bool,
-    ) -> Result<Findings, AnyError> {
+    fn findings(&self, moment: Moment, stopped: &dyn Fn() -> bool) -> Result<Findings, AnyError> {
         match moment {
-            Moment::First => self.traces(trainer, 0),
-            Moment::Last => self.at_last(trainer),
-            Moment::OfV => self.at_v(trainer, stopped),
-            Moment::OfR => self.at_r(trainer, stopped),
+            Moment::First => self.traces(0),
+            Moment::Last => self.at_last(),
+            Moment::OfV => self.at_v(stopped),
+            Moment::OfR => self.at_r(stopped),
         }
     }
 }

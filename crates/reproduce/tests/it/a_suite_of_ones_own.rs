@@ -14,7 +14,7 @@ use bochner_report::{Scale, Unit};
 use bochner_reproduce::mechanisms::{TRANSFORMER, mechanism};
 use bochner_reproduce::suite::Source;
 use bochner_reproduce::suites::Entry;
-use bochner_reproduce::trial::model::{AnyError, ModelTrial, Probe};
+use bochner_reproduce::trial::model::{AnyError, Training};
 use bochner_reproduce::trial::{Evaluation, read_settings, sizes, split_of};
 use bochner_reproduce::{Config, Error, Reproduction, Suite, Trial, reproduce_suites};
 use ndarray::{Array1, Array2};
@@ -130,27 +130,36 @@ impl Source for Table {
         let (inputs, target) = (self.inputs.clone(), self.target.clone());
         let task = Task::new(inputs, target, split.train.clone())?;
         let seed = Seed::new(unit.seed);
-        let model = Trainer::new(&settings.model, &settings.training, task, seed)?;
-        let probe = Errors { table: self, split };
-        Ok(Box::new(ModelTrial { model, probe }))
+        Ok(Box::new(Errors {
+            trainer: Trainer::new(&settings.model, &settings.training, task, seed)?,
+            table: self,
+            split,
+        }))
     }
 }
 
-/// The errors on the parts of a split.
+/// A model, and its errors on the parts of a split.
 struct Errors<'a> {
+    trainer: Trainer,
     table: &'a Table,
     split: &'a Split,
 }
 
-impl Probe for Errors<'_> {
-    type Model = Trainer;
+impl Trial for Errors<'_> {
+    fn model(&self) -> &dyn Training {
+        &self.trainer
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        &mut self.trainer
+    }
 
     fn rows(&self) -> [usize; 3] {
         sizes(self.split)
     }
 
-    fn evaluate(&self, model: &Trainer) -> Result<Evaluation, AnyError> {
-        let predicted = model.predict()?;
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        let predicted = self.trainer.predict()?;
         let error = |rows: &[usize]| {
             let square = |&i: &usize| f64::from(predicted[i] - self.table.target[i]).powi(2);
             (rows.iter().map(square).sum::<f64>() / rows.len() as f64).sqrt()

@@ -2,6 +2,7 @@
 
 use crate::smoke::lines;
 use bochner_datasets::{Policy, Protocol};
+use bochner_models::training::EpochReport;
 use bochner_report::Scale;
 use bochner_report::Unit;
 use bochner_report::plan::Arm;
@@ -10,8 +11,8 @@ use bochner_report::suite::{Card, Model, Set};
 use bochner_reproduce::runner::Outcome;
 use bochner_reproduce::suite::Source;
 use bochner_reproduce::suites::Entry;
-use bochner_reproduce::trial::model::AnyError;
-use bochner_reproduce::trial::{Evaluation, Finals, Findings, Moment, Step};
+use bochner_reproduce::trial::model::{AnyError, Training};
+use bochner_reproduce::trial::{Evaluation, Finals, Findings, Moment};
 use bochner_reproduce::{Config, Error, Suite, SuiteRun, Trial, reproduce_suites};
 use serde_json::json;
 use std::fs;
@@ -150,22 +151,15 @@ pub(crate) fn written(state: f64, epochs: usize) -> String {
     format!("{} {epochs}", state.to_bits())
 }
 
-impl Trial for Logistic {
-    fn rows(&self) -> [usize; 3] {
-        [8, 1, 1]
-    }
-
-    fn parameters(&self) -> usize {
-        1
-    }
-
-    fn epoch(&mut self) -> Result<Step, AnyError> {
+impl Training for Logistic {
+    fn epoch(&mut self) -> Result<EpochReport, AnyError> {
         self.state *= 3.7 * (1.0 - self.state);
         self.epochs += 1;
         let is_nan = self.is_broken && self.epochs > 1;
-        Ok(Step {
+        Ok(EpochReport {
             loss: if is_nan { f64::NAN } else { self.state },
-            mse: self.state * self.state,
+            squared_error: self.state * self.state,
+            ..EpochReport::default()
         })
     }
 
@@ -173,13 +167,8 @@ impl Trial for Logistic {
         self.epochs
     }
 
-    fn evaluate(&self) -> Result<Evaluation, AnyError> {
-        Ok(Evaluation {
-            validation: Some(1.0 - self.state),
-            validation_loss: self.toy.patience.map(|_| (self.state - 0.8).powi(2)),
-            test: self.state,
-            others: vec![("other", 2.0 * self.state)],
-        })
+    fn parameters(&self) -> usize {
+        1
     }
 
     fn save(&self, path: &Path) -> Result<(), AnyError> {
@@ -191,6 +180,29 @@ impl Trial for Logistic {
         let (bits, epochs) = text.split_once(' ').ok_or("one number")?;
         (self.state, self.epochs) = (f64::from_bits(bits.parse()?), epochs.parse()?);
         Ok(())
+    }
+}
+
+impl Trial for Logistic {
+    fn model(&self) -> &dyn Training {
+        self
+    }
+
+    fn model_mut(&mut self) -> &mut dyn Training {
+        self
+    }
+
+    fn rows(&self) -> [usize; 3] {
+        [8, 1, 1]
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        Ok(Evaluation {
+            validation: Some(1.0 - self.state),
+            validation_loss: self.toy.patience.map(|_| (self.state - 0.8).powi(2)),
+            test: self.state,
+            others: vec![("other", 2.0 * self.state)],
+        })
     }
 
     fn patience(&self) -> Option<NonZeroUsize> {

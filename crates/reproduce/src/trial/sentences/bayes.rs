@@ -1,7 +1,8 @@
 //! Multinomial naive Bayes on words and pairs of words: what any model of sentences must be compared with.
 
 use super::Corpus;
-use crate::trial::model::{AnyError, ModelTrial, Probe, Training};
+use crate::Trial;
+use crate::trial::model::{AnyError, Training};
 use crate::trial::{Evaluation, read_settings, sizes, split_of};
 use bochner_datasets::Split;
 use bochner_models::training::EpochReport;
@@ -37,25 +38,17 @@ impl BayesSettings {
 ///
 /// where $n_{cw}$ is how often the word or pair $w$ occurs in the training sentences of class $c$; what occurs in none
 /// is passed over.
-pub(super) fn naive_bayes<'a>(
-    unit: &Unit,
-    corpus: &'a Corpus,
-) -> Result<ModelTrial<Rows<'a>>, AnyError> {
+pub(super) fn naive_bayes<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<NaiveBayes<'a>, AnyError> {
     let settings: BayesSettings = read_settings(unit)?;
     let split = split_of(unit, &corpus.splits)?;
-    let model = NaiveBayes {
+    Ok(NaiveBayes {
         corpus,
         split,
         alpha: settings.alpha,
         counts: HashMap::new(),
         epochs: 0,
-    };
-    let probe = Rows(split);
-    Ok(ModelTrial { model, probe })
+    })
 }
-
-/// The rows on which naive Bayes is measured.
-pub(super) struct Rows<'a>(&'a Split);
 
 pub(super) struct NaiveBayes<'a> {
     corpus: &'a Corpus,
@@ -154,18 +147,24 @@ impl Training for NaiveBayes<'_> {
     }
 }
 
-impl<'a> Probe for Rows<'a> {
-    type Model = NaiveBayes<'a>;
-
-    fn rows(&self) -> [usize; 3] {
-        sizes(self.0)
+impl Trial for NaiveBayes<'_> {
+    fn model(&self) -> &dyn Training {
+        self
     }
 
-    fn evaluate(&self, model: &NaiveBayes<'a>) -> Result<Evaluation, AnyError> {
-        let validation = &self.0.validation;
+    fn model_mut(&mut self) -> &mut dyn Training {
+        self
+    }
+
+    fn rows(&self) -> [usize; 3] {
+        sizes(self.split)
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, AnyError> {
+        let validation = &self.split.validation;
         Ok(Evaluation {
-            validation: (!validation.is_empty()).then(|| model.accuracy(validation)),
-            test: model.accuracy(&self.0.test),
+            validation: (!validation.is_empty()).then(|| self.accuracy(validation)),
+            test: self.accuracy(&self.split.test),
             ..Evaluation::default()
         })
     }

@@ -5,7 +5,7 @@ use crate::trial::Findings;
 use crate::trial::model::AnyError;
 use bochner_attention::{Magnitude, Mask, Pass, Variant, kernels::Points, mechanism::Inspection};
 use bochner_interpret::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};
-use bochner_models::translator::{Pair, Trainer, TranslatorInspection};
+use bochner_models::translator::{Pair, TranslatorInspection};
 use bochner_text::{Vocabulary, padded};
 use dfdx::tensor::{Cpu, TensorFromVec};
 use serde::{Deserialize, Serialize};
@@ -68,10 +68,10 @@ const TOGETHER: usize = 64;
 
 impl Translator<'_> {
     /// The traces of both attentions over the validation part.
-    pub(super) fn traces(&self, trainer: &Trainer, epoch: usize) -> Result<Findings, AnyError> {
+    pub(super) fn traces(&self, epoch: usize) -> Result<Findings, AnyError> {
         let [mut encoder, mut cross] = [(); 2].map(|()| Means::default());
         for pairs in self.validation.pairs.chunks(TOGETHER) {
-            let seen = self.inspect(trainer, pairs)?;
+            let seen = self.inspect(pairs)?;
             let sources: Vec<usize> = pairs.iter().map(|pair| pair.source.len()).collect();
             let targets: Vec<usize> = pairs.iter().map(|pair| pair.target.len() + 1).collect();
             let lengths = [[&sources, &sources], [&targets, &sources]];
@@ -95,12 +95,8 @@ impl Translator<'_> {
         Ok(findings)
     }
 
-    fn inspect(
-        &self,
-        trainer: &Trainer,
-        pairs: &[Pair],
-    ) -> Result<TranslatorInspection<f32>, AnyError> {
-        let (model, device) = (trainer.model(), Cpu::default());
+    fn inspect(&self, pairs: &[Pair]) -> Result<TranslatorInspection<f32>, AnyError> {
+        let (model, device) = (self.trainer.model(), Cpu::default());
         let start = model.config().start;
         let sources: Vec<_> = pairs.iter().map(|pair| pair.source.clone()).collect();
         let behind_start = |pair: &Pair| [&[start], &pair.target[..]].concat();

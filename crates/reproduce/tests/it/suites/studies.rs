@@ -215,3 +215,15 @@ fn explanations_are_compared_with_sets_by_weight_and_at_random() {
         }
     }
 }
+
+/// With a wrong gradient the few steps of scale smoke teach nothing.
+#[test]
+fn the_trained_model_of_primal_attention_learns() {
+    let rows: Vec<Value> = rows("primal");
+    let of = |what: &str| {
+        let row = rows.iter().find(|row| row["what"] == what);
+        row.unwrap()["value"].as_f64().unwrap()
+    };
+    assert!(of("η = 0: accuracy") > of("untrained: accuracy") + 0.1);
+    assert!(of("η = 0: objective") < of("untrained: objective") - 0.05);
+}

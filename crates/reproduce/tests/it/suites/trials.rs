@@ -29,19 +29,22 @@ fn trials_go_on_from_their_own_checkpoints_alone() {
                 let unit = &arm.units[0];
                 let start = || source.start(unit).unwrap();
                 if let Some(other) = &before {
-                    let is_refused = start().resume(&path).is_err();
+                    let is_refused = start().model_mut().resume(&path).is_err();
                     assert!(is_refused, "{} from {}", unit.id(), other.id());
                 }
                 let (mut whole, mut resumed) = (start(), start());
-                whole.epoch().unwrap();
-                whole.save(&path).unwrap();
-                resumed.resume(&path).unwrap();
-                assert_eq!(resumed.epochs_done(), 1);
+                whole.model_mut().epoch().unwrap();
+                whole.model().save(&path).unwrap();
+                resumed.model_mut().resume(&path).unwrap();
+                assert_eq!(resumed.model().epochs_done(), 1);
                 // The second of these epochs depends on all of the optimiser's state.
                 for _ in 0..2 {
-                    assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap());
+                    assert_eq!(
+                        whole.model_mut().epoch().unwrap(),
+                        resumed.model_mut().epoch().unwrap()
+                    );
                 }
-                assert_eq!(whole.parameters(), resumed.parameters());
+                assert_eq!(whole.model().parameters(), resumed.model().parameters());
                 let foreign = Unit {
                     settings: Settings::of(&json!({"epochs": 1})),
                     ..unit.clone()

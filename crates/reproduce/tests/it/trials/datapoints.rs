@@ -63,7 +63,7 @@ fn trained(data: &RegressionData) -> ([f64; 2], [f64; 2]) {
         versions: None,
     };
     let mut trial = data.start(&unit).unwrap();
-    let losses = [(); 2].map(|()| trial.epoch().unwrap().loss);
+    let losses = [(); 2].map(|()| trial.model_mut().epoch().unwrap().loss);
     let seen = trial.evaluate().unwrap();
     (losses, [seen.validation.unwrap(), seen.test])
 }
@@ -97,7 +97,7 @@ fn without_attention_between_rows_nothing_follows_moves_or_is_corrupted() {
         let (source, unit) = of_smoke(&DATAPOINTS, "look-up", model);
         let mut trial = source.start(&unit).unwrap();
         for _ in 0..3 {
-            trial.epoch().unwrap();
+            trial.model_mut().epoch().unwrap();
         }
         let found = trial.findings(Moment::Last, &|| false).unwrap().measures;
         let error = trial.evaluate().unwrap().test;

@@ -74,7 +74,7 @@ fn losses(times: &[f64], clock: Clock, seed: u64) -> [f64; 2] {
         periods: [1.0, 20.0],
     }];
     let mut trial = data.start(&unit(&settings(clock, time), seed)).unwrap();
-    [(); 2].map(|()| trial.epoch().unwrap().loss)
+    [(); 2].map(|()| trial.model_mut().epoch().unwrap().loss)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn each_number_is_that_of_its_own_part() {
     let mut trial = data.start(&unit).unwrap();
     assert_eq!(trial.rows(), [6, 3, 9]);
     for _ in 0..200 {
-        trial.epoch().unwrap();
+        trial.model_mut().epoch().unwrap();
     }
     let seen = trial.evaluate().unwrap();
     let found = trial.findings(Moment::Last, &|| false).unwrap().measures;

@@ -52,12 +52,12 @@ fn errors_are_those_of_steps_by_hand() {
     let mut trial = source.start(&unit).unwrap();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
     for points in seen.windows(2) {
-        let step = trial.epoch().unwrap();
+        let step = trial.model_mut().epoch().unwrap();
         close(step.loss, -points[0].0);
-        close(step.mse, points[0].1[0]);
+        close(step.squared_error, points[0].1[0]);
         let evaluation = trial.evaluate().unwrap();
         close(evaluation.validation.unwrap().powi(2), points[1].1[1]);
         close(evaluation.test.powi(2), points[1].1[2]);
     }
-    assert_eq!(trial.parameters(), 4);
+    assert_eq!(trial.model().parameters(), 4);
 }

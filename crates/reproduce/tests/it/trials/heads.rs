@@ -40,7 +40,7 @@ fn measures_are_those_of_the_heads_that_are_kept() {
     assert!((start[START] - start[CORRELATION]).abs() < 1e-12);
     assert_eq!(start[HEADS_REJECTED], start[REJECTED_AT_START]);
     for _ in 0..5 {
-        trial.epoch().unwrap();
+        trial.model_mut().epoch().unwrap();
     }
     let (seen, artefacts) = look(&*trial);
     let close = |got: f64, want: f64, most: f64| {

@@ -43,7 +43,7 @@ fn empty_unknown_and_long_sentences_are_no_trouble() {
             ..unit("MIKAN")
         };
         let mut trial = corpus.start(&unit).unwrap();
-        assert!(trial.epoch().unwrap().loss.is_finite());
+        assert!(trial.model_mut().epoch().unwrap().loss.is_finite());
         let seen = trial.evaluate().unwrap();
         assert!((0.0..=1.0).contains(&seen.test) && seen.validation.is_some());
     }
@@ -67,8 +67,8 @@ fn words_of_held_out_sentences_never_enter_the_vocabulary() {
         let trained = [&own, &changed].map(|data| {
             let corpus = Corpus::new(data);
             let mut trial = corpus.start(&unit).unwrap();
-            let steps = [(); 2].map(|()| trial.epoch().unwrap());
-            (steps, trial.parameters(), trial.rows())
+            let steps = [(); 2].map(|()| trial.model_mut().epoch().unwrap());
+            (steps, trial.model().parameters(), trial.rows())
         });
         assert_eq!(trained[0], trained[1]);
     }
@@ -104,10 +104,10 @@ fn naive_bayes_worked_out_by_hand() {
         ..unit(BayesSettings::MODEL)
     };
     let mut trial = corpus.start(&unit).unwrap();
-    trial.epoch().unwrap();
+    trial.model_mut().epoch().unwrap();
     // Words: bad, film, plot, good; pairs: bad film, bad bad, bad plot, good film. Class 0 has 8 grams, class 1 has 4;
     // eight kinds with alpha 1: film is 2 of 16 in class 0 and 2 of 12 in class 1, bad 4 of 16 and 1 of 12.
     let seen = trial.evaluate().unwrap();
     assert_eq!((seen.validation, seen.test), (Some(1.0), 1.0));
-    assert_eq!(trial.parameters(), (8 + 1) * 2);
+    assert_eq!(trial.model().parameters(), (8 + 1) * 2);
 }

@@ -105,7 +105,7 @@ fn tokens_count_where_they_stand_and_a_line_with_its_longer_side() {
     let unit = unit(|_| {});
     let mut trial = data.start(&unit).unwrap();
     for _ in 0..60 {
-        trial.epoch().unwrap();
+        trial.model_mut().epoch().unwrap();
     }
     let found = trial.findings(Moment::OfV, &|| false).unwrap();
     let lines = |name: &str| found.artefacts.get::<Vec<String>>(name).unwrap();
