@@ -18,10 +18,9 @@ use std::ops::Range;
 /// * $\epsilon$: `epsilon`, positive in the type of `x` too
 ///
 /// # Numerics
-/// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
-/// overflows (in single precision with numbers from about 1e18), or the sum of a row and its residual branch
-/// does, the row is multiplied by a power of two that brings its largest number near one, and normalised
-/// again. All other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
+/// Numbers up to the fourth root of the type's largest are normalised, and their gradient is that of the formula.
+/// Where the squares of a row overflow, its output is $\beta$, and NaN where its sum does. Squares that underflow are
+/// nothing beside $\epsilon$.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
@@ -205,46 +204,6 @@ impl<T: Real> Rows<'_, T> {
         }
         add(rows, &self.x[at]);
     }
-
-    /// Writes the row times a power of two near the inverse of its largest summand, and returns that power.
-    fn write_shrunk(&self, at: Range<usize>, row: &mut [T]) -> T {
-        let x = &self.x[at.clone()];
-        let Some((branch, mask)) = self.branch else {
-            let shrink = shrinking(largest(x));
-            write_times(shrink, x, row);
-            return shrink;
-        };
-        let branch = &branch[at.clone()];
-        let shrink = shrinking(largest(x).max(largest(branch)));
-        write_times(shrink, branch, row);
-        if let Some(mask) = mask {
-            mask.scale(at.start as u64, row);
-        }
-        for (sum, &x) in row.iter_mut().zip(x) {
-            *sum += x * shrink;
-        }
-        shrink
-    }
-}
-
-fn largest<T: Real>(values: &[T]) -> T {
-    let larger = |most: T, x: &T| most.max(x.abs());
-    values.iter().fold(T::zero(), larger)
-}
-
-/// A power of two that brings a number of this size to between 2 and 4.
-///
-/// A power that brings it to between 1 and 2 would be subnormal for the largest numbers.
-fn shrinking<T: Real>(largest: T) -> T {
-    let (significand, exponent, _) = largest.integer_decode();
-    let bits = (u64::BITS - significand.leading_zeros()) as i32;
-    T::of(2.0_f64.powi(2 - bits - i32::from(exponent)))
-}
-
-fn write_times<T: Real>(factor: T, from: &[T], to: &mut [T]) {
-    for (to, &x) in to.iter_mut().zip(from) {
-        *to = x * factor;
-    }
 }
 
 /// Normalises rows, then scales and shifts them.
@@ -268,17 +227,6 @@ fn normalise<T: Real>(
             beta,
             epsilon,
         });
-        // Rows that overflowed are done again after the loop over all, which stays as fast as it is.
-        for (i, scale) in scales.iter_mut().enumerate() {
-            if overflowed(*scale) {
-                let (at, place) = (i * width..(i + 1) * width, start + i * width);
-                let row = &mut rows[at.clone()];
-                let shrink = source.write_shrunk(place..place + width, row);
-                let [mean, factor, deviation] = shrunk_moments(row, shrink, epsilon);
-                *scale = deviation;
-                normalise_row(row, [mean, factor], [gamma, beta], &mut y[at]);
-            }
-        }
     });
     (y, Normalised { rows, scales })
 }
@@ -321,11 +269,7 @@ impl<T: Real> Task for Once<'_, T> {
         let n = self.gamma.len();
         for (x, y) in self.x.chunks_exact(n).zip(self.y.chunks_exact_mut(n)) {
             y.copy_from_slice(x);
-            let [mut mean, mut factor] = moments(y, self.epsilon);
-            if overflowed(factor) {
-                let shrink = (Rows { x, branch: None }).write_shrunk(0..n, y);
-                [mean, factor, _] = shrunk_moments(y, shrink, self.epsilon);
-            }
+            let [mean, factor] = moments(y, self.epsilon);
             for ((y, &gamma), &beta) in y.iter_mut().zip(self.gamma).zip(self.beta) {
                 *y = (*y - mean) * factor * gamma + beta;
             }
@@ -346,41 +290,13 @@ fn normalise_row<T: Real>(
     }
 }
 
-/// Whether a sum of the row overflowed, which makes its reciprocal standard deviation zero or NaN.
-fn overflowed<T: Real>(scale: T) -> bool {
-    scale.is_nan() || scale <= T::zero()
-}
-
 /// Mean and reciprocal standard deviation of one row.
 #[inline(always)]
 fn moments<T: Real>(row: &[T], epsilon: T) -> [T; 2] {
-    let mean = mean_deviation(row, T::zero());
-    [mean, reciprocal_deviation(row, mean, epsilon)]
-}
-
-#[inline(always)]
-fn mean_deviation<T: Real>(row: &[T], from: T) -> T {
-    sum(row.len(), |i| row[i] - from) / T::of(row.len() as f64)
-}
-
-#[inline(always)]
-fn reciprocal_deviation<T: Real>(row: &[T], mean: T, epsilon: T) -> T {
+    let n = T::of(row.len() as f64);
+    let mean = sum(row.len(), |i| row[i]) / n;
     let squares = sum(row.len(), |i| (row[i] - mean) * (row[i] - mean));
-    (squares / T::of(row.len() as f64) + epsilon).sqrt().recip()
-}
-
-/// The moments of a row that was multiplied by `shrink`, and the reciprocal standard deviation of the
-/// row itself.
-#[cold]
-fn shrunk_moments<T: Real>(row: &[T], shrink: T, epsilon: T) -> [T; 3] {
-    let rough = mean_deviation(row, T::zero());
-    // No epsilon hides the rounding error of the mean here, and equal numbers have to become zero.
-    let mean = rough + mean_deviation(row, rough);
-    let factor = reciprocal_deviation(row, mean, epsilon * shrink * shrink);
-    if factor.is_infinite() {
-        return [mean, T::zero(), epsilon.sqrt().recip()];
-    }
-    [mean, factor, factor * shrink]
+    [mean, (squares / n + epsilon).sqrt().recip()]
 }
 
 /// The gradients with respect to the rows, `gamma` and `beta`, as far as they are wanted.
