@@ -135,6 +135,15 @@ impl MixedGraph {
         triples.filter(|(a, _, c)| a != c).collect()
     }
 
+    /// Applies a rule to all triples, as they are before it is; returns whether any of them has changed.
+    pub(super) fn apply_to_triples(
+        &mut self,
+        mut rule: impl FnMut(&mut Self, [usize; 3]) -> bool,
+    ) -> bool {
+        let triples = self.triples().into_iter();
+        triples.fold(false, |changed, (a, b, c)| changed | rule(self, [a, b, c]))
+    }
+
     /// Whether this mark stands at `node` on its edge with `other`.
     pub(super) fn has(&self, mark: Mark, node: usize, other: usize) -> bool {
         self.mark_at(node, other) == Some(mark)

@@ -34,31 +34,23 @@ fn unshielded_colliders(graph: &mut MixedGraph, separators: &SeparatingSets) {
 /// R1: $a {\ast}{\to} b$ and $b {\circ}{-}{\ast} c$ with $a$ and $c$ not adjacent become $b \to c$: otherwise $b$ would
 /// have been found to be a collider.
 fn away_from_colliders(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (a, b, c) in graph.triples() {
+    graph.apply_to_triples(|graph, [a, b, c]| {
         let applies =
             !graph.adjacent(a, c) && graph.has(Mark::Arrow, b, a) && graph.has(Mark::Circle, b, c);
-        if applies {
-            changed |= graph.orient(b, c, Mark::Tail) | graph.orient(c, b, Mark::Arrow);
-        }
-    }
-    changed
+        applies && (graph.orient(b, c, Mark::Tail) | graph.orient(c, b, Mark::Arrow))
+    })
 }
 
 /// R2: where $a \to b {\ast}{\to} c$ or $a {\ast}{\to} b \to c$, the edge $a {\ast}{-}{\circ} c$ has an arrow at $c$:
 /// otherwise there would be a cycle.
 fn along_chains(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (a, b, c) in graph.triples() {
+    graph.apply_to_triples(|graph, [a, b, c]| {
         let applies = graph.adjacent(a, c)
             && graph.has(Mark::Arrow, b, a)
             && graph.has(Mark::Arrow, c, b)
             && (graph.has(Mark::Tail, a, b) || graph.has(Mark::Tail, b, c));
-        if applies {
-            changed |= graph.orient(c, a, Mark::Arrow);
-        }
-    }
-    changed
+        applies && graph.orient(c, a, Mark::Arrow)
+    })
 }
 
 /// R3: where $a {\ast}{\to} b {\leftarrow}{\ast} c$ and $a {\ast}{-}{\circ} d {\circ}{-}{\ast} c$ with $a$ and $c$ not

@@ -101,41 +101,30 @@ fn circle_to(graph: &MixedGraph, a: usize, b: usize, c: usize) -> Option<Vec<(us
 
 /// R6: where $a - b$ is undirected, the edge $b {\circ}{-}{\ast} c$ has a tail at $b$.
 fn beside_undirected(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (a, b, c) in graph.triples() {
-        if graph.has(Mark::Tail, a, b) && graph.has(Mark::Tail, b, a) {
-            changed |= graph.orient(b, c, Mark::Tail);
-        }
-    }
-    changed
+    graph.apply_to_triples(|graph, [a, b, c]| {
+        let applies = graph.has(Mark::Tail, a, b) && graph.has(Mark::Tail, b, a);
+        applies && graph.orient(b, c, Mark::Tail)
+    })
 }
 
 /// R7: where $a {-}{\circ} b$ with a tail at $a$ alone, and $a$ and $c$ are not adjacent, the edge
 /// $b {\circ}{-}{\ast} c$ has a tail at $b$.
 fn beside_tails(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (a, b, c) in graph.triples() {
+    graph.apply_to_triples(|graph, [a, b, c]| {
         let tail = graph.has(Mark::Tail, a, b) && graph.has(Mark::Circle, b, a);
-        if tail && !graph.adjacent(a, c) {
-            changed |= graph.orient(b, c, Mark::Tail);
-        }
-    }
-    changed
+        tail && !graph.adjacent(a, c) && graph.orient(b, c, Mark::Tail)
+    })
 }
 
 /// R8: where $a \to b \to c$, or $a {-}{\circ} b \to c$, the edge $a {\circ}{\to} c$ has a tail at $a$.
 fn along_chains(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (a, b, c) in graph.triples() {
+    graph.apply_to_triples(|graph, [a, b, c]| {
         let applies = graph.has(Mark::Tail, a, b)
             && !graph.has(Mark::Tail, b, a)
             && graph.is_directed(b, c)
             && partly_directed(graph, a, c);
-        if applies {
-            changed |= graph.orient(a, c, Mark::Tail);
-        }
-    }
-    changed
+        applies && graph.orient(a, c, Mark::Tail)
+    })
 }
 
 fn partly_directed(graph: &MixedGraph, a: usize, c: usize) -> bool {
@@ -145,18 +134,15 @@ fn partly_directed(graph: &MixedGraph, a: usize, c: usize) -> bool {
 /// R9: where an uncovered path $a, b, \dots, c$ may be directed, and $b$ and $c$ are not adjacent, the edge
 /// $a {\circ}{\to} c$ has a tail at $a$.
 fn along_one_path(graph: &mut MixedGraph) -> bool {
-    let mut changed = false;
-    for (b, a, c) in graph.triples() {
+    graph.apply_to_triples(|graph, [b, a, c]| {
         let begins =
             partly_directed(graph, a, c) && graph.may_be_directed(a, b) && !graph.adjacent(b, c);
-        if begins {
+        let arrives = |graph: &MixedGraph| {
             let walked = uncovered_walks(graph, a, b, MixedGraph::may_be_directed);
-            if walked.iter().any(|edge| edge.to == c) {
-                changed |= graph.orient(a, c, Mark::Tail);
-            }
-        }
-    }
-    changed
+            walked.iter().any(|edge| edge.to == c)
+        };
+        begins && arrives(graph) && graph.orient(a, c, Mark::Tail)
+    })
 }
 
 /// R10: where $b \to c \leftarrow d$, and uncovered paths that may be directed lead from $a$ to $b$ and to $d$ whose
