@@ -5,7 +5,7 @@ use crate::Error;
 use crate::assessment::Assessment;
 use crate::embedding::tensor;
 use crate::encoder::Logits;
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{batch_numbers, fingerprint};
 use crate::training::{self, Objective};
 use bochner_attention::mechanism::Inspection;
 use bochner_numerics::{Seed, argument};
@@ -180,20 +180,11 @@ impl training::Task for Task {
             batches,
             word_dropout,
         } = self;
-        let BatchConfig {
-            tokens,
-            sentences: most,
-            bucket,
-            ..
-        } = *batches;
-        let sizes = [tokens, most.unwrap_or(0), bucket, sentences.len()];
+        let sizes = batch_numbers(batches).into_iter().chain([sentences.len()]);
         let words = sentences
             .iter()
             .flat_map(|sentence| std::iter::once(sentence.len()).chain(sentence.iter().copied()));
-        let numbers = sizes
-            .into_iter()
-            .chain(classes.iter().copied())
-            .chain(words);
+        let numbers = sizes.chain(classes.iter().copied()).chain(words);
         let rate = word_dropout.to_bits();
         let numbers = numbers.map(|number| number as u32);
         fingerprint(numbers.chain([rate as u32, (rate >> 32) as u32]))

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::embedding::tensor;
 use crate::encoder::Logits;
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{batch_numbers, fingerprint};
 use crate::training::{self, Objective};
 use bochner_attention::mechanism::Inspection;
 use bochner_numerics::parallel::awake;
@@ -200,14 +200,8 @@ impl training::Task for Task {
 
     fn fingerprint(&self) -> String {
         let Self { sequences, batches } = self;
-        let BatchConfig {
-            tokens,
-            sentences,
-            bucket,
-            ..
-        } = *batches;
-        let sizes = [tokens, sentences.unwrap_or(0), bucket, sequences.len()];
-        let sizes = sizes.into_iter().map(|size| size as u32);
+        let sizes = batch_numbers(batches).into_iter().chain([sequences.len()]);
+        let sizes = sizes.map(|size| size as u32);
         let numbers = sequences.iter().flat_map(|Events { kinds, times }| {
             let kinds = std::iter::once(kinds.len()).chain(kinds.iter().copied());
             let bits = times.iter().map(|time| time.to_bits());

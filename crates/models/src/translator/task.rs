@@ -4,12 +4,12 @@ use super::{Translator, TranslatorConfig};
 use crate::Error;
 use crate::embedding::tensor;
 use crate::encoder::Encoded;
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{batch_numbers, fingerprint};
 use crate::training::{self, Objective};
 use bochner_numerics::{Seed, argument};
 use bochner_ops::CrossEntropy;
 use bochner_text::{
-    BatchConfig, Counted, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
+    BatchConfig, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients};
@@ -209,17 +209,10 @@ impl training::Task for Task {
             batches,
             smoothing,
         } = self;
-        let BatchConfig {
-            tokens,
-            sentences,
-            counted,
-            bucket,
-        } = *batches;
-        let of_last = usize::from(counted == Counted::LastSide);
-        let sizes = [tokens, sentences.unwrap_or(0), bucket, of_last, pairs.len()];
+        let sizes = batch_numbers(batches).into_iter().chain([pairs.len()]);
         let sides = pairs.iter().flat_map(|pair| [&pair.source, &pair.target]);
         let tokens = sides.flat_map(|side| std::iter::once(side.len()).chain(side.iter().copied()));
-        let numbers = sizes.into_iter().chain(tokens).map(|number| number as u32);
+        let numbers = sizes.chain(tokens).map(|number| number as u32);
         let share = smoothing.to_bits();
         fingerprint(numbers.chain([share as u32, (share >> 32) as u32]))
     }
