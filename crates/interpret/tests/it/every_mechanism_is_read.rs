@@ -179,7 +179,7 @@ fn no_read_out_passes_over_nan() {
     }
 }
 
-/// Of a batch, each example has its own numbers, which are those of its queries that are kept; behind them may be anything.
+/// Each example of a batch has its own numbers, which are those of its queries that are kept; behind them may be anything.
 #[test]
 fn examples_and_their_kept_queries_count_alone() {
     let lengths = [4, TOKENS];

@@ -1,4 +1,4 @@
-//! How heads differ.
+//! Diversity and spread of heads.
 
 use bochner_interpret::{head_diversity, head_spread};
 use ndarray::{Array2, Array4};

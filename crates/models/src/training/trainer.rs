@@ -466,7 +466,7 @@ struct Read<M> {
     saved: Checkpoint<f32>,
 }
 
-/// What a checkpoint holds beside parameters, optimiser and random stream.
+/// The part of a checkpoint beside parameters, optimiser and random stream.
 #[derive(Serialize, Deserialize)]
 struct Stand {
     epochs: usize,

@@ -150,7 +150,7 @@ fn fills_in(
     trained(&config, tiny::table(4.0, Masking::NONE), &name).map(drop)
 }
 
-/// Both rates of dropout go with each mechanism, option and place; what is not of the attention takes turns.
+/// Each rate of dropout goes with each mechanism, option and place; what is not of the attention takes turns.
 #[test]
 fn what_a_trainer_accepts_it_trains() {
     let mut all = Vec::new();
