@@ -230,15 +230,3 @@ fn duration(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::with_epochs;
-
-    #[test]
-    fn a_scale_is_described_with_the_epochs_that_are_run() {
-        let text = "Small models and two epochs; elsewhere at most 1,000 epochs, with patience.";
-        let wanted = "Small models and 30 epochs; elsewhere at most 30 epochs, with patience.";
-        assert_eq!(with_epochs(text, 30), wanted);
-    }
-}

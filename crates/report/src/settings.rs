@@ -87,24 +87,3 @@ fn agree(today: &Value, older: &Value) -> bool {
         (today, older) => today == older,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn an_older_description_agrees_if_all_that_it_says_is_said_today() {
-        let today = json!({"model": {"width": 8, "kind": {"heads": 2}}, "epochs": 3});
-        let today = Settings::of(&today);
-        for (older, agrees) in [
-            (json!({"model": {"width": 8}, "epochs": 3}), true),
-            (json!({"model": {"kind": {"heads": 2}}}), true),
-            (json!({"model": {"kind": {"heads": 3}}}), false),
-            (json!({"model": {"depth": 1}}), false),
-            (json!({"width": 8}), false),
-        ] {
-            assert_eq!(today.agree_with(&Settings::of(&older)), agrees, "{older}");
-        }
-    }
-}

@@ -26,25 +26,3 @@ pub(super) fn short(value: f64) -> String {
     };
     format!("{digits}{exponent}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_and_large_numbers_keep_three_digits() {
-        for (value, all, without_zeros) in [
-            (0.0, "0", "0"),
-            (500.0, "500", "500"),
-            (1500.0, "1500", "1500"),
-            (-0.25, "-0.250", "-0.25"),
-            (1.0, "1.00", "1"),
-            (0.001234, "0.00123", "0.00123"),
-            (1e-7, "1.00e-7", "1e-7"),
-            (-2.34e-6, "-2.34e-6", "-2.34e-6"),
-            (3e8, "3.00e8", "3e8"),
-        ] {
-            assert_eq!((&*significant(value), &*short(value)), (all, without_zeros));
-        }
-    }
-}

@@ -41,30 +41,3 @@ pub fn principal_plane(points: &[f32], dimensions: usize) -> Vec<(f64, f64)> {
     let [first, second] = &mut coordinates;
     first.zip(second).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_plane_shows_the_two_widest_directions() {
-        // Widths 5, 3 and 1 along three axes.
-        let points = [
-            1.0, 0.0, 5.0, 1.0, 0.0, -5.0, 1.0, 3.0, 0.0, 1.0, -3.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0,
-            0.0,
-        ];
-        let plane = principal_plane(&points, 3);
-        let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
-        assert!(close(plane[0].0.abs(), 5.0) && close(plane[0].1, 0.0));
-        assert!(close(plane[2].1.abs(), 3.0) && close(plane[2].0, 0.0));
-        assert!(close(plane[4].0, 0.0) && close(plane[4].1, 0.0));
-    }
-
-    #[test]
-    fn one_dimension_and_no_points_are_no_trouble() {
-        assert_eq!(principal_plane(&[], 3), []);
-        let plane = principal_plane(&[1.0, 3.0], 1);
-        assert!((plane[1].0.abs() - 1.0).abs() < 1e-9 && plane[1].1 == 0.0);
-        assert_eq!(principal_plane(&[2.0, 2.0], 1), [(0.0, 0.0); 2]);
-    }
-}

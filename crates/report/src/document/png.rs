@@ -25,29 +25,3 @@ fn palette() -> Vec<u8> {
     let colour = |level: u32| DARK.map(|dark| (255 - (255 - u32::from(dark)) * level / 255) as u8);
     (0..256).flat_map(colour).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_palette_runs_from_white_to_dark() {
-        let palette = palette();
-        assert_eq!(palette.len(), 768);
-        assert_eq!(palette[..3], [255; 3]);
-        assert_eq!(palette[765..], DARK);
-    }
-
-    #[test]
-    fn a_picture_holds_its_levels() {
-        let levels: Vec<u8> = (0..144).map(|i| (i * 7 % 256) as u8).collect();
-        let picture = shades(12, &levels).unwrap();
-        let mut decoder = png::Decoder::new(std::io::Cursor::new(picture));
-        decoder.set_transformations(png::Transformations::IDENTITY);
-        let mut reader = decoder.read_info().unwrap();
-        let mut decoded = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut decoded).unwrap();
-        assert_eq!(decoded, levels);
-        assert!(shades(13, &levels).is_err());
-    }
-}

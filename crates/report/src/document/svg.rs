@@ -80,32 +80,3 @@ pub(super) fn element(picture: &Picture) -> String {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Colours, Matrix};
-    use super::*;
-
-    #[test]
-    fn pictures_of_a_file_do_not_lie_upon_each_other() {
-        let matrix = Picture::Matrix(Matrix {
-            title: String::new(),
-            names: vec![],
-            side: 2,
-            values: vec![0.0; 4],
-            colours: Colours::Signed,
-        });
-        let shades = Picture::Shades {
-            title: "head 1".into(),
-            side: 1,
-            levels: vec![7],
-        };
-        let file = file(&[matrix.clone(), shades, matrix]);
-        // 60 and 144 wide with 16 between them; 160 high, and 84 below.
-        assert!(file.contains("viewBox=\"0 0 220 260\""), "{file}");
-        for place in ["x=\"0\" y=\"0\"", "x=\"76\" y=\"0\"", "x=\"0\" y=\"176\""] {
-            assert!(file.contains(&format!("<svg {place} height=")), "{place}");
-        }
-        assert_eq!(file.matches("<svg").count(), file.matches("</svg>").count());
-    }
-}

@@ -164,37 +164,3 @@ impl Metric {
         format!("{mean:+.fine$}{errors}, {} of {}", paired.wins, paired.n)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gain_has_the_sign_of_what_is_shown() {
-        let errors = Metric {
-            shown: Shown::ErrorAsAccuracy,
-            direction: Direction::Smaller,
-            ..Metric::ACCURACY
-        };
-        // One accuracy, recorded as an error and as a share: 0.8 against 0.75.
-        let (e, a) = (errors, Metric::ACCURACY);
-        let loss =
-            |m: Metric, variant, baseline| m.direction.loss(variant) - m.direction.loss(baseline);
-        assert!((e.gain(loss(e, 0.2, 0.25)) - 5.0).abs() < 1e-9);
-        assert!((a.gain(loss(a, 0.8, 0.75)) - 5.0).abs() < 1e-9);
-        assert!((e.show(0.2) - a.show(0.8)).abs() < 1e-9);
-        assert_eq!(
-            (e.better(), a.better(), Metric::RMSE.better()),
-            ("larger", "larger", "smaller")
-        );
-        assert!(Metric::RMSE.gain(-0.1) < 0.0);
-    }
-
-    #[test]
-    fn the_best_is_the_first_of_equal_ones() {
-        let values = [0.3, 0.1, 0.4, 0.1, 0.4];
-        assert_eq!(Direction::Smaller.best(&values), Some(1));
-        assert_eq!(Direction::Larger.best(&values), Some(2));
-        assert_eq!(Direction::Larger.best(&[]), None);
-    }
-}

@@ -1,0 +1,8 @@
+//! The tests of this crate.
+
+mod archive;
+mod document;
+mod pictures;
+mod row;
+mod statistics;
+mod unit;
