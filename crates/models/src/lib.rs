@@ -83,7 +83,7 @@ pub mod translator;
 
 /// The number of the arithmetic: raised when models, or the engine below them, compute other results on purpose. Runs
 /// that were made with another number are not continued.
-pub const RESULTS: u32 = 1;
+pub const RESULTS: u32 = 2;
 
 pub use bochner_nn::prelude;
 pub use dfdx;
