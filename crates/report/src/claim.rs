@@ -1,6 +1,6 @@
 //! Claims as data: what is compared with what, and what must be shown.
 
-use crate::plan::{Choices, Frame, OnRequest, Plan};
+use crate::plan::{Arm, Choices, Frame, OnRequest, Plan};
 use crate::suite::Card;
 use crate::{Error, Scale};
 use bochner_datasets::Protocol;
@@ -357,26 +357,71 @@ impl Claim {
     }
 }
 
-/// Refuses claims that name a model or a set that no arm of the suite has at scale `paper`.
+/// Refuses a card that contradicts itself: an empty name, a baseline or an arm of a model that it does not list, two arms
+/// with one label, an arm without epochs, and a claim about a model or a set that no arm has at any scale.
 ///
 /// # Errors
-/// [`Error::UnknownInClaim`], with the names that there are.
-pub fn check_names(card: &'static Card) -> Result<(), Error> {
-    let frame = Frame {
-        scale: Scale::Paper,
-        epochs: None,
-        on_request: OnRequest::LeftOut,
+/// [`Error::Card`], and [`Error::UnknownInClaim`] with the names that there are.
+pub fn check_card(card: &'static Card) -> Result<(), Error> {
+    let fault = |fault: String| Error::Card {
+        suite: card.name,
+        fault,
     };
+    if card.name.is_empty() {
+        return Err(fault("its name is empty".to_owned()));
+    }
+    if card.model(card.baseline).is_none() {
+        let baseline = card.baseline;
+        return Err(fault(format!(
+            "its baseline {baseline:?} is not among its models"
+        )));
+    }
     let sets: Vec<_> = card.sets.iter().collect();
-    let plan = Plan::new(card, &sets, frame, Choices::Dearest);
+    let plans = Scale::ALL.map(|scale| {
+        let frame = Frame {
+            scale,
+            epochs: None,
+            on_request: OnRequest::LeftOut,
+        };
+        Plan::new(card, &sets, frame, Choices::Dearest)
+    });
+    for plan in &plans {
+        for (place, arm) in plan.arms.iter().enumerate() {
+            let of = format!(
+                "an arm of {} on {} at scale {}",
+                arm.label(),
+                arm.set,
+                plan.scale
+            );
+            if card.model(arm.model).is_none() {
+                return Err(fault(format!(
+                    "{of} is of a model that the card does not list"
+                )));
+            }
+            if arm.units.iter().any(|unit| unit.settings.epochs() == 0) {
+                return Err(fault(format!(
+                    "the settings of {of} have no field `epochs` of at least 1"
+                )));
+            }
+            let is_same = |other: &Arm| {
+                let of = |arm: &Arm| (arm.set, arm.label(), arm.protocol, arm.role);
+                of(other) == of(arm)
+            };
+            if plan.arms[..place].iter().any(is_same) {
+                return Err(fault(format!(
+                    "{of} is there twice; a tag sets arms of one model apart"
+                )));
+            }
+        }
+    }
+    let compared = || plans.iter().flat_map(Plan::compared);
     for claim in (card.claims)() {
-        let has_model = |name: &&str| plan.compared().any(|arm| arm.model == *name);
-        let has_set = |name: &&str| plan.compared().any(|arm| arm.set == *name);
+        let has_model = |name: &&str| compared().any(|arm| arm.model == *name);
+        let has_set = |name: &&str| compared().any(|arm| arm.set == *name);
         let model = claim.models().into_iter().find(|name| !has_model(name));
         let set = || claim.sets().into_iter().find(|name| !has_set(name));
         if let Some(unknown) = model.or_else(set) {
-            let known = plan.compared().flat_map(|arm| [arm.model, arm.set]);
-            let known: BTreeSet<&str> = known.collect();
+            let known: BTreeSet<&str> = compared().flat_map(|arm| [arm.model, arm.set]).collect();
             return Err(Error::UnknownInClaim {
                 suite: card.name,
                 claim: claim.name,

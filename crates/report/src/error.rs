@@ -34,8 +34,8 @@ pub enum Error {
     },
     /// A claim of a suite names a model or a set that no arm of the suite has.
     #[error(
-        "claim {claim} of the suite {suite} names {unknown}, which no arm has at scale paper; correct the name in the \
-         claim at {}, line {}, or add the arm. The arms have: {known}",
+        "claim {claim} of the suite {suite} names {unknown}, which no arm has at any scale; correct the name in the \
+         claim at {}, line {}, or add the arm. Models, and sets by their titles: {known}",
         place.file(),
         place.line()
     )]
@@ -50,6 +50,14 @@ pub enum Error {
         unknown: &'static str,
         /// The names that there are.
         known: String,
+    },
+    /// The card of a suite contradicts itself.
+    #[error("the card of the suite {suite:?} cannot be run: {fault}")]
+    Card {
+        /// The suite.
+        suite: &'static str,
+        /// The fault.
+        fault: String,
     },
     /// A scale that does not exist.
     #[error("the scale was given as {given:?}; expected smoke, desk or paper")]

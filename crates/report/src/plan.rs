@@ -54,7 +54,8 @@ impl AsRef<[Unit]> for Arm {
 }
 
 impl Arm {
-    /// A model's own arm; `runs` are splits with their seeds. The settings have a field `epochs`.
+    /// A model's own arm; `runs` are splits with their seeds. The settings have a field `epochs`, which the epochs of
+    /// [`At`] replace where a run asks for others than its scale's.
     ///
     /// # Panics
     /// If the settings cannot be written as JSON: they have plain fields.

@@ -38,7 +38,7 @@ pub struct Card {
     pub opening: &'static str,
     /// The texts about the scales `smoke`, `desk` and `paper`.
     pub scopes: [&'static str; 3],
-    /// The sizes of scale `smoke`, in words.
+    /// The sizes of scale `smoke`, in words: a note of its page, below the text of its scope.
     pub smoke: &'static str,
     /// Decisions about what the paper leaves open.
     pub decided: &'static [&'static str],

@@ -23,6 +23,9 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// All scales, the smallest first.
+    pub const ALL: [Self; 3] = [Self::Smoke, Self::Desk, Self::Paper];
+
     /// The name on the command line and in file names.
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +46,7 @@ impl FromStr for Scale {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        [Self::Smoke, Self::Desk, Self::Paper]
+        Self::ALL
             .into_iter()
             .find(|scale| scale.name() == name)
             .ok_or_else(|| Error::UnknownScale {

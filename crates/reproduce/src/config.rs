@@ -86,23 +86,26 @@ impl Config {
         self.models.is_empty() || named.any(|name| name.eq_ignore_ascii_case(model))
     }
 
-    /// The suites asked for, in the order in which they are run: those without any of the sets and models that are
-    /// asked for are left out.
-    pub(crate) fn selected(&self) -> Result<Vec<Entry>, Error> {
+    /// The suites asked for by name, in the order in which they are run.
+    pub(crate) fn named(&self) -> Result<Vec<Entry>, Error> {
         let is_known = |name: &&String| SUITES.iter().any(|suite| suite.name() == **name);
         if let Some(name) = self.suites.iter().find(|name| !is_known(name)) {
             return Err(refused("SUITE", name, &suites::names().join(", ")));
         }
-        let is_asked = |suite: &Entry| {
-            let named =
-                self.suites.is_empty() || self.suites.iter().any(|name| name == suite.name());
-            let has = |card: &'static Card| {
-                let any_model = card.models.iter().any(|model| self.wants(model.name));
-                any_model && !card.asked(self.scale, &self.sets).is_empty()
-            };
-            named && suite.trained().is_none_or(|suite| has(suite.card))
+        let is_named = |suite: &Entry| {
+            self.suites.is_empty() || self.suites.iter().any(|name| name == suite.name())
         };
-        Ok(SUITES.iter().copied().filter(is_asked).collect())
+        Ok(SUITES.iter().copied().filter(is_named).collect())
+    }
+
+    /// The suites without those that have none of the sets and models asked for.
+    pub(crate) fn selected(&self, suites: &[Entry]) -> Vec<Entry> {
+        let has = |card: &'static Card| {
+            let any_model = card.models.iter().any(|model| self.wants(model.name));
+            any_model && !card.asked(self.scale, &self.sets).is_empty()
+        };
+        let is_asked = |suite: &Entry| suite.trained().is_none_or(|suite| has(suite.card));
+        suites.iter().copied().filter(is_asked).collect()
     }
 
     /// The options that shards of one run have in common, as one line.
@@ -120,14 +123,9 @@ impl Config {
         format!("{text}, arithmetic {RESULTS}")
     }
 
-    /// Refuses what cannot be run.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let anything = Self {
-            sets: Vec::new(),
-            models: Vec::new(),
-            ..self.clone()
-        };
-        let suites = anything.selected()?.into_iter();
+    /// Refuses what cannot be run of these suites.
+    pub(crate) fn check(&self, suites: &[Entry]) -> Result<(), Error> {
+        let suites = suites.iter().copied();
         let asked: Vec<&'static Suite> = suites.filter_map(Entry::trained).collect();
         if asked.is_empty() {
             self.check_studies()?;
@@ -210,8 +208,7 @@ pub(crate) fn scales(suites: &[&'static Suite], set: &str) -> Vec<Scale> {
             !plan.arms.is_empty()
         })
     };
-    let all = [Scale::Smoke, Scale::Desk, Scale::Paper];
-    all.into_iter().filter(runs).collect()
+    Scale::ALL.into_iter().filter(runs).collect()
 }
 
 fn refused(option: &'static str, given: &str, expected: &str) -> Error {

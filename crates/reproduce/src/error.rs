@@ -22,7 +22,8 @@ pub enum Error {
     },
     /// A result file is not what was written there.
     #[error(
-        "the file {} is damaged ({reason}); move it away and its unit is run again",
+        "the file {} is damaged ({reason}); move away the row of its unit, the file of this name in the directory `units`, \
+         and the unit is run again",
         path.display()
     )]
     CorruptResult {
@@ -54,13 +55,17 @@ pub enum Error {
     },
     /// An archive holds no rows of a suite of training runs.
     #[error(
-        "{} holds no rows of a suite of training runs, so that no page can be written from them; name a directory such as \
-         docs/results/table4-paper",
-        path.display()
+        "{} {}, so that no page can be written from them; name a directory such as docs/results/table4-paper",
+        path.display(),
+        suite.as_ref().map_or("holds no rows".to_owned(), |suite| {
+            format!("holds rows of {suite:?}, which is no suite of training runs that this program has")
+        })
     )]
     NoSuite {
         /// The directory.
         path: PathBuf,
+        /// The suite that its first row names, if it has one.
+        suite: Option<String>,
     },
     /// This run, or this shard of it, already holds the output directory.
     #[error(

@@ -111,7 +111,7 @@ mod versions;
 pub use config::Config;
 pub use error::Error;
 pub use list::list;
-pub use reproduction::{Reproduction, report, reproduce, reproduce_suites};
+pub use reproduction::{Reproduction, report, report_suites, reproduce, reproduce_suites};
 pub use run::SuiteRun;
 pub use shard::Shard;
 pub use store::Store;

@@ -2,7 +2,7 @@
 
 use crate::run::{SuiteRun, run_suite};
 use crate::store::atomic;
-use crate::suites::{Entry, trained};
+use crate::suites::{Entry, SUITES};
 use crate::{Config, Error, Store};
 use bochner_report::archive::Archive;
 use bochner_report::page;
@@ -27,20 +27,21 @@ pub struct Reproduction {
 /// # Errors
 /// An option that cannot be used, an output directory that cannot be written, a damaged result.
 pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
-    config.check()?;
-    reproduce_suites(&config.selected()?, config, interrupt)
+    reproduce_suites(&config.named()?, config, interrupt)
 }
 
 /// Runs suites, which may be those of another crate, as [`reproduce`] runs those that the configuration names: its names of
 /// suites are not looked at.
 ///
 /// # Errors
-/// An output directory that cannot be written, a damaged result.
+/// As [`reproduce`], and [`Error::Report`] for a card that contradicts itself or a claim about what no arm has.
 pub fn reproduce_suites(
     suites: &[Entry],
     config: &Config,
     interrupt: &AtomicBool,
 ) -> Result<Reproduction, Error> {
+    config.check(suites)?;
+    let suites = &config.selected(suites)[..];
     let store = Store::share(&config.out, config.shard, &config.described(suites))?;
     let mut done = Reproduction {
         suites: suites.iter().map(|suite| suite.name()).collect(),
@@ -63,20 +64,36 @@ pub fn reproduce_suites(
 /// pictures into its directory. Returns the verdicts in words.
 ///
 /// # Errors
-/// [`Error::Report`] for a line that is no row. [`Error::NoSuite`] if the rows are of no suite of training runs. [`Error::Io`].
+/// [`Error::Report`] for a line that is no row. [`Error::NoSuite`] if the rows are of none of the suites of training runs.
+/// [`Error::Io`].
 pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, Error> {
+    report_suites(SUITES, directory, with, html)
+}
+
+/// Writes the page of an archive of one of these suites, which may be those of another crate, as [`report`] does.
+///
+/// # Errors
+/// As [`report`].
+pub fn report_suites(
+    suites: &[Entry],
+    directory: &Path,
+    with: &[PathBuf],
+    html: bool,
+) -> Result<String, Error> {
     let mut archive = Archive::read(directory)?;
     for other in with {
         archive.extend(Archive::read(other)?);
     }
     let first = archive.rows.first().map(|row| &row.unit);
     let suite = first.and_then(|unit| {
-        let mut named = trained().filter(|suite| suite.card.name == unit.suite);
+        let trained = suites.iter().filter_map(|suite| suite.trained());
+        let mut named = trained.filter(|suite| suite.card.name == unit.suite);
         Some((named.next()?, unit.scale))
     });
     let Some((suite, scale)) = suite else {
         return Err(Error::NoSuite {
             path: directory.to_owned(),
+            suite: first.map(|unit| unit.suite.clone()),
         });
     };
     let page = page::of_archive(suite.card, scale, &archive);
@@ -92,12 +109,13 @@ pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, 
 }
 
 impl Reproduction {
-    /// Whether everything that was asked for ran and nothing that was checked failed.
+    /// Whether everything that was asked for ran to its end and nothing that was checked failed.
     ///
     /// Sets that cannot be had may be missing ([`SuiteRun::passed`]), but not so many that there is
     /// nothing to run and nothing to show.
     pub fn is_good(&self) -> bool {
-        !self.is_void() && self.runs.iter().all(|run| run.passed)
+        let is_whole = !self.is_void() && !self.is_interrupted();
+        is_whole && self.runs.iter().all(|run| run.passed)
     }
 
     /// Whether for want of data there is nothing to run and no result from before.

@@ -9,7 +9,7 @@ use crate::{Config, Error, Store, Trial};
 use bochner_datasets::DataStore;
 use bochner_report::archive::Left;
 use bochner_report::check::{self, Checked, Mark};
-use bochner_report::claim::check_names;
+use bochner_report::claim::check_card;
 use bochner_report::judge::{Judged, judge};
 use bochner_report::plan::{Choices, Frame, OnRequest, Plan, Role};
 use bochner_report::row::{Artefacts, Row};
@@ -65,7 +65,7 @@ pub(crate) fn run_suite(
     store: &Store,
     interrupt: &AtomicBool,
 ) -> Result<SuiteRun, Error> {
-    check_names(suite.card)?;
+    check_card(suite.card)?;
     let files = config.files()?;
     let mut imports = Imports::read(&config.import, suite.card)?;
     let loaded = Loaded::new(suite, config, store, &files)?;
@@ -242,7 +242,9 @@ impl<'a> Loaded<'a> {
         let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
         let kept = self.artefacts(&rows)?;
         let mut notes = self.notes(&outcome);
-        notes.extend(self.of_other_descriptions(&shown)?);
+        let others = self.of_other_descriptions(&shown)?;
+        said.extend(others.iter().map(|note| note.replace("**", "")));
+        notes.extend(others);
         let (finished, lacking) = (rows.len(), rows.len() - kept.len());
         notes.extend((lacking > 0).then(|| {
             format!(

@@ -16,7 +16,9 @@ use bochner_reproduce::suite::Source;
 use bochner_reproduce::suites::Entry;
 use bochner_reproduce::trial::model::{AnyError, Training};
 use bochner_reproduce::trial::{Evaluation, read_settings, sizes, split_of};
-use bochner_reproduce::{Config, Error, Reproduction, Suite, Trial, reproduce_suites};
+use bochner_reproduce::{
+    Config, Error, Reproduction, Suite, Trial, report, report_suites, reproduce_suites,
+};
 use ndarray::{Array1, Array2};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -172,14 +174,19 @@ impl Trial for Errors<'_> {
     }
 }
 
-fn run(out: &Path, epochs: Option<usize>) -> Reproduction {
-    let config = Config {
+const SUITES: &[Entry] = &[Entry::Trained(&WAVES)];
+
+fn config(out: &Path, epochs: Option<usize>) -> Config {
+    Config {
         downloads: Policy::Offline,
         out: out.into(),
         epochs,
         ..Config::default()
-    };
-    reproduce_suites(&[Entry::Trained(&WAVES)], &config, &AtomicBool::new(false)).unwrap()
+    }
+}
+
+fn run(out: &Path, epochs: Option<usize>) -> Reproduction {
+    reproduce_suites(SUITES, &config(out, epochs), &AtomicBool::new(false)).unwrap()
 }
 
 #[test]
@@ -187,14 +194,14 @@ fn it_is_checked_reported_and_found_again() {
     let directory = tempfile::tempdir().unwrap();
     let done = run(directory.path(), None);
     assert!(done.is_good(), "{}", done.summary());
-    let report = directory.path().join("smoke/waves/report.md");
-    let report = std::fs::read_to_string(report).unwrap();
+    let page = directory.path().join("smoke/waves/report.md");
+    let page = std::fs::read_to_string(page).unwrap();
     for text in [
         "| the training error falls | passed | 4 units |",
         "| W1 |",
         "| Waves | RBF-only |",
     ] {
-        assert!(report.contains(text), "{text} in {report}");
+        assert!(page.contains(text), "{text} in {page}");
     }
     let again = |epochs| {
         let outcome = run(directory.path(), epochs).runs.remove(0).outcome;
@@ -202,4 +209,45 @@ fn it_is_checked_reported_and_found_again() {
     };
     // Two units of each model.
     assert_eq!([again(None), again(Some(1))], [(0, 4), (4, 0)]);
+    let rows = directory.path().join("smoke/waves");
+    report_suites(SUITES, &rows, &[], false).unwrap();
+    let error = report(&rows, &[], false).unwrap_err().to_string();
+    assert!(error.contains("holds rows of \"waves\""), "{error}");
+}
+
+#[test]
+fn what_it_does_not_have_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path(), None);
+    let unknown = || vec!["ripples".to_owned()];
+    for (config, option) in [
+        (
+            Config {
+                sets: unknown(),
+                ..config.clone()
+            },
+            "--set",
+        ),
+        (
+            Config {
+                models: unknown(),
+                ..config.clone()
+            },
+            "--model",
+        ),
+        (
+            Config {
+                epochs: Some(0),
+                ..config.clone()
+            },
+            "--epochs",
+        ),
+    ] {
+        let error = reproduce_suites(SUITES, &config, &AtomicBool::new(false)).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with(&format!("{option} was given as")),
+            "{text}"
+        );
+    }
 }

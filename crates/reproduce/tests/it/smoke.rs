@@ -14,7 +14,7 @@ pub(crate) static SMOKE: LazyLock<(PathBuf, String)> = LazyLock::new(|| {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smoke");
     // What an earlier run has left is of another program.
     let _ = fs::remove_dir_all(&out);
-    let said = succeed(&mut program(&[], &out));
+    let said = succeed(&mut program(&["--jobs", "2"], &out));
     (out.join("smoke"), said)
 });
 

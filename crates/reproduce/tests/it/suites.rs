@@ -7,22 +7,21 @@ mod trials;
 mod verdicts;
 
 use crate::fixtures::row;
+use bochner_datasets::Protocol;
 use bochner_numerics::{Seed, fingerprint};
 use bochner_report::archive::Archive;
-use bochner_report::claim::{Claim, Hypothesis, check_names};
+use bochner_report::claim::{Claim, Hypothesis, check_card};
 use bochner_report::judge::{Judged, Verdict, judge};
 use bochner_report::page;
 use bochner_report::plan::{Arm, Choices, Frame, OnRequest, Plan, Role};
-use bochner_report::suite::{Card, Metric};
-use bochner_report::{Account, Results, Scale, Unit};
+use bochner_report::suite::{At, Card, Metric, Model};
+use bochner_report::{Account, Results, Scale, Settings, Unit};
 use bochner_reproduce::Suite;
 use bochner_reproduce::suites::{
     CLASSIFICATION, DATAPOINTS, FIGURE_2, FIGURE_4, FIGURE_5, NODES, REGRESSION, TIME, TRANSLATION,
     trained,
 };
 use rand::Rng;
-
-const SCALES: [Scale; 3] = [Scale::Smoke, Scale::Desk, Scale::Paper];
 
 fn frame(scale: Scale) -> Frame {
     Frame {
@@ -53,9 +52,7 @@ fn results(
             let names = claims.flat_map(|claim| claim.measures());
             row.measures = names.map(|name| (name.to_owned(), v)).collect();
             // One of the protocols has no validation part.
-            row.v_number = row
-                .v_number
-                .filter(|_| unit.protocol != bochner_datasets::Protocol::R90);
+            row.v_number = row.v_number.filter(|_| unit.protocol != Protocol::R90);
             Some(row)
         });
         results.extend(rows);
@@ -187,7 +184,7 @@ fn published_pages_are_those_that_their_rows_give_today() {
 #[test]
 fn every_unit_has_its_own_id() {
     for suite in trained() {
-        for scale in SCALES {
+        for scale in Scale::ALL {
             let plan = plan(suite, scale);
             let mut ids: Vec<String> = [plan.choosing(), plan.units()]
                 .concat()
@@ -227,15 +224,7 @@ fn cards_arms_and_claims_name_the_same_models_and_sets() {
                 .iter()
                 .all(|line| line.values.len() <= card.sets.len())
         );
-        for scale in SCALES {
-            for arm in &plan(suite, scale).arms {
-                assert!(
-                    card.model(arm.model).is_some() && card.set(arm.set).is_some(),
-                    "{arm:?}"
-                );
-            }
-        }
-        check_names(suite.card).unwrap();
+        check_card(suite.card).unwrap();
     }
 }
 
@@ -258,11 +247,66 @@ fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_its_line_
     for ((claims, unknown), line) in claims.into_iter().zip(FIRST..) {
         let card = REGRESSION.card;
         let misspelt = Box::leak(Box::new(Card { claims, ..*card }));
-        let error = check_names(misspelt).unwrap_err().to_string();
+        let error = check_card(misspelt).unwrap_err().to_string();
         let names = format!("claim C9 of the suite regression names {unknown},");
         assert!(error.starts_with(&names), "{error}");
         let place = format!("at {}, line {line}, or add the arm", file!());
         assert!(error.contains(&place) && error.contains("MIKAN"), "{error}");
+    }
+}
+
+#[test]
+fn a_card_that_contradicts_itself_is_refused_with_the_fault() {
+    let card = *REGRESSION.card;
+    let no_epochs = |at: &At<'_>| {
+        let of =
+            |model: &Model| Arm::new(at, model.name, Protocol::P10, [(0, 0)], &Settings::of(&()));
+        at.card.models.iter().map(of).collect()
+    };
+    let unlisted = |at: &At<'_>| {
+        let mut arms = (REGRESSION.card.arms)(at);
+        arms[0].model = "MIKNA";
+        arms
+    };
+    let twice = |at: &At<'_>| {
+        let arms = (REGRESSION.card.arms)(at);
+        [arms.clone(), arms].concat()
+    };
+    for (card, fault) in [
+        (Card { name: "", ..card }, "its name is empty"),
+        (
+            Card {
+                baseline: "transformer",
+                ..card
+            },
+            "its baseline \"transformer\" is not among",
+        ),
+        (
+            Card {
+                arms: no_epochs,
+                ..card
+            },
+            "have no field `epochs` of at least 1",
+        ),
+        (
+            Card {
+                arms: unlisted,
+                ..card
+            },
+            "of a model that the card does not list",
+        ),
+        (
+            Card {
+                arms: twice,
+                ..card
+            },
+            "is there twice",
+        ),
+    ] {
+        let error = check_card(Box::leak(Box::new(card)))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(fault), "{error}");
     }
 }
 

@@ -179,6 +179,15 @@ fn what_lies_outside_fails() {
     assert!(!passed(0.0, Allowed::AtLeast(0.1)));
 }
 
+/// A graph counts as found with all its marks, and not with its joined pairs alone: 64 samples find few.
+#[test]
+fn few_samples_find_few_graphs_with_all_marks() {
+    let rows: Vec<Value> = rows("causal");
+    let what = "share of graphs with all marks right, 64 samples";
+    let row = rows.iter().find(|row| row["what"] == what).unwrap();
+    assert!(row["value"].as_f64().unwrap() <= 0.2, "{row}");
+}
+
 /// Means over the same explanations: what is said of one set beside another is their difference.
 #[test]
 fn explanations_are_compared_with_sets_by_weight_and_at_random() {
