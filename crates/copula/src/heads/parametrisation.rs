@@ -152,8 +152,7 @@ pub fn amortised_vjp<T: Real>(
 
 /// `tanh(Wc hidden + bc)`, `[B, M, d]`.
 ///
-/// The products are written out here because `bochner_ops::affine_vjp` adds the gradients of the map up in
-/// parts of 256 rows: beyond 256 rows over all heads it gives other last digits.
+/// The products are written out here, since this crate does not depend on `bochner_ops`.
 fn squashed<T: Real>(
     hidden: ArrayView3<T>,
     wc: ArrayView2<T>,

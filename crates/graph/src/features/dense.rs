@@ -5,11 +5,6 @@ use bochner_numerics::{DropoutMask, Mat, MatMut, Panels, Real, matmul, parallel}
 use bochner_ops::rows;
 use ndarray::ArrayView2;
 
-/// The least number of rows that are summed up on their own, and the most such sums there are. These are
-/// not those of `bochner_ops::rows::sum_over`: published results fix the last digits of the sums here.
-const SUMMED_ROWS: usize = 512;
-const SUMS: usize = 16;
-
 /// $XW$.
 pub(crate) fn times<T: Real>(x: ArrayView2<T>, weight: &[T], width: usize) -> Vec<T> {
     by_rows(x, &Panels::new(Mat::new(weight, x.ncols(), width)))
@@ -37,7 +32,7 @@ fn by_rows<T: Real>(x: ArrayView2<T>, right: &Panels<T>) -> Vec<T> {
     out
 }
 
-/// $X^T Y$, in at most [`SUMS`] sums over rows that are then added in order.
+/// $X^T Y$, in sums over parts of the rows that are then added in order.
 pub(crate) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize) -> Vec<T> {
     let (rows, columns) = x.dim();
     let x = x.as_standard_layout();
@@ -47,20 +42,14 @@ pub(crate) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize)
         columns,
     );
     let y = Mat::new(y, rows, width);
-    let each = rows.div_ceil(SUMS).max(SUMMED_ROWS);
-    let sums = parallel::map(rows.div_ceil(each), |i| {
-        let range = i * each..((i + 1) * each).min(rows);
+    let [sum] = rows::sum_over(rows, rows * columns * width, |range| {
         let mut sum = vec![T::zero(); columns * width];
         let target = MatMut::new(&mut sum, columns, width);
         let (x, y) = (x.row_range(range.clone()), y.row_range(range));
         matmul(T::one(), x.t(), y, T::zero(), target);
-        sum
+        [sum]
     });
-    let added = sums.into_iter().reduce(|mut sum, part| {
-        sum.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
-        sum
-    });
-    added.unwrap_or_else(|| vec![T::zero(); columns * width])
+    sum
 }
 
 /// Elements of a piece of work.
