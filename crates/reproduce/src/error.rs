@@ -145,8 +145,8 @@ pub enum Error {
     Interrupted,
     /// A training run left the finite numbers.
     #[error(
-        "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded, and a smaller \
-         learning rate or clipping norm may keep it finite"
+        "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded. A smaller \
+         learning rate or clipping norm may keep it finite, unless the value is a mean over nothing"
     )]
     NotFinite {
         /// The unit's id.

@@ -279,7 +279,7 @@ impl<'a> Running<'a> {
         for (name, value) in evaluation.others {
             let others = history.others.entry(name.to_owned());
             others.or_default().push(value);
-            values.push(("a value on another test part", value));
+            values.push((name, value));
         }
         let values = values.into_iter();
         self.check_finite(values.map(|(what, value)| (what.into(), value)))

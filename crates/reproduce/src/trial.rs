@@ -213,7 +213,10 @@ impl From<Artefacts> for Findings {
 /// There is none of its number.
 pub fn split_of<'a>(unit: &Unit, splits: &'a [Split]) -> Result<&'a Split, AnyError> {
     let split = splits.get(unit.split);
-    split.ok_or_else(|| "there is no such split".into())
+    split.ok_or_else(|| {
+        let (split, splits) = (unit.split, splits.len());
+        format!("its split is number {split}, counted from 0, and there are {splits}").into()
+    })
 }
 
 /// The numbers of rows to train on, for validation and for test.
