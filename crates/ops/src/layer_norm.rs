@@ -19,7 +19,7 @@ use std::ops::Range;
 ///
 /// # Numerics
 /// Numbers up to the fourth root of the type's largest are normalised, and their gradient is that of the formula.
-/// Where the squares of a row overflow, its output is $\beta$, and NaN where its sum does. Squares that underflow are
+/// A row whose squares overflow gives $\beta$, and one whose sum overflows gives NaN. Squares that underflow are
 /// nothing beside $\epsilon$.
 ///
 /// # Reference

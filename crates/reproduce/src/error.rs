@@ -44,6 +44,18 @@ pub enum Error {
         /// The unit that the file's content names.
         found: String,
     },
+    /// A result file holds a field that this program does not have.
+    #[error(
+        "the result file {} has the field {field:?}, which this program does not know: a newer one wrote it. Use that one, or \
+         move the file away and its unit is run again",
+        path.display()
+    )]
+    NewerResult {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+    },
     /// A directory to import from is no output directory.
     #[error(
         "{} has no directory `units`, so that no rows can be imported from it; name the --out of another run",

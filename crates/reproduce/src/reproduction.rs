@@ -34,7 +34,7 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
 /// suites are not looked at.
 ///
 /// # Errors
-/// As [`reproduce`], and [`Error::Report`] for a card that contradicts itself or a claim about what no arm has.
+/// The errors of [`reproduce`], and [`Error::Report`] for a card that contradicts itself or a claim about what no arm has.
 pub fn reproduce_suites(
     suites: &[Entry],
     config: &Config,
@@ -73,7 +73,7 @@ pub fn report(directory: &Path, with: &[PathBuf], html: bool) -> Result<String, 
 /// Writes the page of an archive of one of these suites, which may be those of another crate, as [`report`] does.
 ///
 /// # Errors
-/// As [`report`].
+/// The errors of [`report`].
 pub fn report_suites(
     suites: &[Entry],
     directory: &Path,

@@ -15,6 +15,7 @@ use bochner_report::document::Document;
 use bochner_report::{Scale, Unit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ impl Store {
     /// dropped silently.
     pub fn row(&self, unit: &Unit) -> Result<Option<Row>, Error> {
         let path = self.path_of("units", unit);
-        let Some(row) = read_json::<Row>(&path)? else {
+        let Some(row) = read_row(&path)? else {
             return Ok(None);
         };
         if row.unit != *unit || row.id != unit.id() {
@@ -231,6 +232,27 @@ fn line(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Reads a JSON file; `None` if it is not there.
+/// Reads the row of a unit.
+///
+/// # Errors
+/// [`Error::CorruptResult`], and [`Error::NewerResult`] for a field that [`Row`] does not have: it would be lost where rows
+/// are written again.
+pub(crate) fn read_row(path: &Path) -> Result<Option<Row>, Error> {
+    let Some(row) = read_json::<Row>(path)? else {
+        return Ok(None);
+    };
+    let given: Map<String, Value> = read_json(path)?.unwrap_or_default();
+    let known = serde_json::to_value(&row).unwrap_or_default();
+    let is_lost = |field: &&String| known.get(field.as_str()).is_none() && !given[*field].is_null();
+    match given.keys().find(is_lost) {
+        Some(field) => Err(Error::NewerResult {
+            path: path.to_owned(),
+            field: field.clone(),
+        }),
+        None => Ok(Some(row)),
+    }
+}
+
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     let bytes = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -34,7 +34,7 @@ fn comonotone_and_few_observations_are_brought_inside() {
         let least = symmetric_eigenvalues(r.correlation()).unwrap()[0];
         assert!((0.9e-6..1.1e-6).contains(&least), "{least:e}");
     }
-    // How far the estimate is from a correlation matrix is told.
+    // The fit reports its distance from a correlation matrix.
     let pair = |j: usize, k: usize| kendall_tau_b(x.column(j), x.column(k)).unwrap();
     let pairwise = Array2::from_shape_fn((4, 4), |(j, k)| match j == k {
         true => 1.0,

@@ -260,7 +260,7 @@ fn tokens_are_drawn_with_the_probabilities_that_are_left() {
         (of(0.5, None, 1.0), squares),
         (of(1.0, Some(2), 1.0), [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]),
         (of(1.0, Some(9), 0.71), nucleus),
-        // Of the two tokens that are left, the first has a share of .57.
+        // Two tokens are left, and the first has a share of 0.57.
         (of(1.0, Some(2), 0.5), [0.0, 1.0, 0.0, 0.0]),
         (of(1.0, None, 1e-300), [0.0, 1.0, 0.0, 0.0]),
         (of(0.0, None, 1.0), [0.0, 1.0, 0.0, 0.0]),

@@ -1,6 +1,6 @@
 //! Rows of another output directory, taken over where they answer a planned unit.
 
-use super::{Store, ids, read_json};
+use super::{Store, ids, read_json, read_row};
 use crate::Error;
 use bochner_report::Unit;
 use bochner_report::row::{Artefacts, Row};
@@ -34,7 +34,7 @@ impl Imports {
             let units = units.join(card.name);
             for id in ids(&units)? {
                 let path = units.join(format!("{id}.json"));
-                let Some(row) = read_json::<Row>(&path)? else {
+                let Some(row) = read_row(&path)? else {
                     continue;
                 };
                 if row.id != row.unit.id() {

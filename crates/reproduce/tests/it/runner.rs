@@ -46,7 +46,7 @@ fn numbers_are_taken_in_the_right_epochs() {
     let archive = Archive::read(&directory.path().join("smoke/toy")).unwrap();
     let artefacts = &archive.artefacts[&row.id];
     assert_eq!(artefacts.get::<Curve>("test").unwrap().values, states);
-    // What is looked at, and the value on the other test part, are of the epoch that validation chose.
+    // Inspections and the value on the other test part are of the epoch that validation chose.
     assert_eq!(row.measures["state"], validated);
     assert_eq!(row.measures["other"], 2.0 * validated);
     assert_eq!(row.measures["state, last epoch"], states[EPOCHS - 1]);

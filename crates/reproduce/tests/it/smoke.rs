@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 /// The run: the directory of its results, and what the program said.
 pub(crate) static SMOKE: LazyLock<(PathBuf, String)> = LazyLock::new(|| {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("smoke");
-    // What an earlier run has left is of another program.
+    // The files of an earlier run are of another program.
     let _ = fs::remove_dir_all(&out);
     let said = succeed(&mut program(&["--jobs", "2"], &out));
     (out.join("smoke"), said)

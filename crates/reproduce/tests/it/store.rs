@@ -60,7 +60,7 @@ fn a_recorded_row_is_found_again_bit_for_bit() {
 }
 
 #[test]
-fn a_damaged_result_is_named_and_one_under_another_name_is_foreign() {
+fn a_damaged_or_newer_result_is_named_and_one_under_another_name_is_foreign() {
     let (directory, store) = store();
     let row = row();
     store.record(&row, None).unwrap();
@@ -71,6 +71,10 @@ fn a_damaged_result_is_named_and_one_under_another_name_is_foreign() {
         let error = store.row(&row.unit).unwrap_err();
         assert!(matches!(&error, Error::CorruptResult { path: p, .. } if *p == path));
     }
+    let newer = text.replacen('{', "{\"novel\":1,", 1);
+    fs::write(&path, &newer).unwrap();
+    let error = store.row(&row.unit).unwrap_err();
+    assert!(matches!(error, Error::NewerResult { field, .. } if field == "novel"));
     let mut other = row.clone();
     other.unit.split += 1;
     other.id = other.unit.id();
@@ -90,7 +94,7 @@ fn half_written_files_are_swept_away_and_results_stay() {
     let checkpoint = store.checkpoint(&row.unit);
     let weights = checkpoint.weights(Moment::OfV);
     checkpoint.write(&weights, write).unwrap();
-    // What a process leaves that is killed while a model writes itself.
+    // A process that is killed while a model writes itself leaves this.
     let model = weights.with_extension("weights.unfinished-7-7.77.partial");
     fs::write(&model, "wei").unwrap();
     drop(store);
@@ -139,7 +143,7 @@ fn the_last_checkpoint_is_found_and_the_ones_before_are_gone() {
     let (model, found) = checkpoint.load().unwrap().unwrap();
     assert_eq!(fs::read(&model).unwrap(), b"2");
     assert_eq!(found, history(2));
-    // What a process leaves that is killed while it writes a model.
+    // A process that is killed while it writes a model leaves this.
     fs::write(model.with_extension("model.unfinished-7-7.partial"), "").unwrap();
     assert_eq!(kept(&directory).len(), 3);
     checkpoint.remove().unwrap();
